@@ -5,9 +5,10 @@
  *
  * The main structure is CtlTable. Its "places" map the caller's columns to those of the table,
  * because --columns can select and reorder the columns. Invariants: cells of columns that are not
- * shown are skipped, all texts are escaped, and after a failure the table accepts calls and does
- * nothing. Limit: on a terminal that is too narrow for the fixed columns and 8 characters of each
- * other one, lines are longer than its width. */
+ * shown are skipped, all texts are escaped, and after a failure the table accepts calls, but fills
+ * no cell and prints nothing. Limit: lines are longer than a terminal that is too narrow for the
+ * fixed columns and 8 characters of each other one. Headings, and the words of wrapped columns, are
+ * never cut, and with --all no cell is. */
 
 #include "ctl/print/table.h"
 
@@ -285,10 +286,10 @@ static int narrow_column(CtlTable *table, size_t column, size_t width)
         return 0;
 }
 
-/* Divides the width of the terminal. Columns that cannot be narrowed keep their width. The other
- * columns share the rest from left to right: each gets its own width or an equal part, whichever is
- * smaller, and at least WIDTH_MIN. The space that one column leaves is divided among the next
- * ones. */
+/* Divides the width of the terminal. Does nothing if the table fits, or with --all. Columns that
+ * cannot be narrowed keep their width. The other columns share the rest from left to right: each
+ * gets its own width or an equal part, whichever is smaller, and at least WIDTH_MIN. The space that
+ * one column leaves is divided among the next ones. */
 static int fit_columns(CtlTable *table)
 {
         size_t n_columns = scols_table_get_ncols(table->table), n_left = 0;

@@ -13,7 +13,8 @@
 typedef enum CtlColumnKind {
         CTL_COLUMN_LEFT,
         CTL_COLUMN_RIGHT, /* for numbers */
-        CTL_COLUMN_CUT,   /* cut in the middle if the terminal is too narrow: "host…_41_00_0" */
+        CTL_COLUMN_CUT,   /* cut in the middle if the terminal is too narrow and --all is not given:
+                           * "host…_41_00_0" */
         CTL_COLUMN_WRAP,  /* wrapped at blanks if the terminal is too narrow */
 } CtlColumnKind;
 
@@ -24,9 +25,10 @@ typedef struct CtlColumn {
 
 typedef struct CtlTable CtlTable;
 
-/* Makes a table with the columns that the page names, in that order, or with all. Names are copied.
- * The page is borrowed and must outlive the table. Returns NULL if memory ran out (page->failed) or
- * the page names an unknown column (page->usage). All functions below accept NULL. */
+/* Makes a table with the columns that the page names, each once and in that order, or with all.
+ * Letters of either case match. Names are copied. The page is borrowed and must outlive the table.
+ * Returns NULL if memory ran out (page->failed) or the page names an unknown column (page->usage).
+ * All functions below accept NULL. */
 CtlTable *ctl_table_new(CtlPage *page, const CtlColumn *columns, size_t n_columns);
 CtlTable *ctl_table_free(CtlTable *table);
 
@@ -52,7 +54,7 @@ void ctl_table_take(CtlTable *table, char *text, const char *if_empty);
 size_t ctl_table_count(const CtlTable *table);
 
 /* Writes the table and frees it. It has headings if the style has a legend. An empty table writes
- * nothing. */
+ * nothing, and neither does a table after page->failed. */
 void ctl_table_print(CtlTable *table);
 
 /* Prints a table with a line for each item of an array. The callback add adds the cells of one

@@ -16,7 +16,7 @@
 #include "base/text.h"
 
 #define BAR_MAX  20 /* characters */
-#define WORD_MAX 32 /* bytes; longer words are not compared */
+#define WORD_MAX 32 /* bytes of the longest word of a table that is compared */
 
 /* Returns the code of a well-formed UTF-8 sequence of n bytes. */
 static uint32_t decode_utf8(const char *text, size_t n)
@@ -115,8 +115,8 @@ const char *ctl_text_time(char buffer[static CTL_TEXT_MAX], uint64_t realtime_us
         return buffer;
 }
 
-/* Writes "3min 20s": the two largest units, as systemctl does. The second one is left out if the
- * first one is large. */
+/* Writes "3min 20s": the largest unit and the rest in a smaller one, similar to systemctl. The
+ * second unit is left out if it is 0 or the first one is large. */
 static void format_span(char buffer[static CTL_TEXT_MAX], uint64_t seconds)
 {
         static const struct {

@@ -29,12 +29,13 @@ const char *ctl_text_relative(char buffer[static CTL_TEXT_MAX], uint64_t realtim
 /* Writes "31.2 GiB". */
 const char *ctl_text_kib(char buffer[static CTL_TEXT_MAX], uint64_t kib);
 
-/* Writes "▉▉░░░", n characters wide (at most 20; "##---" without utf8). Any usage has at least one
- * mark, and only a bar without free capacity is full. */
+/* Writes "▉▉░░░", n characters wide (2 or more, but at most 20; "##---" without utf8). Any usage
+ * has at least one mark, and only a bar without free capacity is full. */
 const char *ctl_text_bar(char buffer[static CTL_TEXT_MAX], uint64_t used, uint64_t capacity,
                          unsigned n, bool utf8);
 
 /* Returns the word of table (NULL-terminated) that was probably meant: one that begins with word,
  * or that differs from it in at most two letters. The number of differences must be below the
- * length of word. NULL: there is none. A word of 32 letters or more has none. Borrowed. */
+ * length of word. NULL: there is none. A word of 32 letters or more has none, and longer words of
+ * the table are skipped. Borrowed. */
 const char *ctl_text_nearest(const char *word, const char *const *table);

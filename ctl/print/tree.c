@@ -7,9 +7,9 @@
  *
  * The main structure is TreePrinter, with the links parent, first child and next sibling of each
  * provider as indexes. The document has parents before children. Siblings can have any order and
- * are sorted here. A provider whose parent does not precede it is printed as a root. Sharing
- * providers of other trees follow as one line each. Limit: a tree with more than 64 levels below
- * its root is rejected, and nothing is printed. */
+ * are sorted here; roots keep theirs. A provider whose parent does not precede it is printed as a
+ * root. Sharing providers of other trees follow as one line each. Limit: a tree with more than 64
+ * levels below its root is rejected, and nothing is printed. */
 
 #include "ctl/print/tree.h"
 

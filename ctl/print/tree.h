@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* "computectl tree": a document of formats/tree-json.h as a tree of lines, one for each inventory.
- * Pure. */
+/* "computectl tree": a document of formats/tree-json.h as a tree of lines, one for each inventory,
+ * and at least one for each provider. Pure. */
 
 #include <jansson.h>
 
@@ -10,6 +10,7 @@
 #include "ctl/print/page.h"
 
 /* Prints the tree. An empty tree is "No providers.", or nothing without a legend. Returns -EBADMSG
- * with words for another document and for more than 64 levels, or -ENOMEM. A failure prints
- * nothing. */
+ * with words for another document and for more than 64 levels below a root, or -ENOMEM. A failure
+ * prints nothing. If memory runs out for a line, page->failed is set and the lines of the tree are
+ * left out. */
 int ctl_tree_print(const json_t *tree, CtlPage *page, Error *reterr);

@@ -5,9 +5,9 @@
  *
  * The output is a fragment: memory, CPUs, NUMA tuning, pages and cells for <domain>, then a
  * <hostdev> for each device. The elements for <domain> appear only if the claim has a layout. If
- * the layout has no memory, only <vcpu> and <cputune> appear. Invariant: names from the document
- * are reduced to letters that need no escaping. Limit: a PCI address that cannot be parsed has no
- * <hostdev>. */
+ * the layout has no memory, only <vcpu> appears, and <cputune> if the guest is pinned. Invariant:
+ * names from the document are reduced to letters that need no escaping. Limit: a PCI address that
+ * cannot be parsed has no <hostdev>. */
 
 #include "ctl/print/xml.h"
 

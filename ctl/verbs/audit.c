@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* The verbs "audit", "heal" and "consumers". Each asks the agent for an audit and prints parts of
- * its document. "heal" lets the agent apply the remedies of an audit. If a person at the terminal
- * must confirm, "heal" first makes an audit. If that has remedies, "heal" shows its findings except
- * with --json or --quiet, and asks. The repair is a second audit. "heal CONSUMER" repairs one
- * consumer and prints only its findings. The exit code of "audit" and "heal" is that of
- * ctl_audit_exit(), except for "heal CONSUMER" without a finding. It returns 0 if the consumer has
- * neither allocations nor a claim here, and fails if a claim or a guest here makes its allocations
- * correct. "consumers" returns 0. "audit --all" also prints the table of consumers, except with
- * --json or --quiet.
+ * its document. "heal" lets the agent apply the remedies of an audit, but not with --dry-run. If a
+ * person at the terminal must confirm, "heal" without CONSUMER first makes an audit. If that has
+ * remedies, "heal" shows its findings except with --json or --quiet, and asks. The repair is a
+ * second audit. "heal CONSUMER" asks without an audit, repairs one consumer and prints only its
+ * findings. The exit code of "audit" and "heal" is that of ctl_audit_exit(), except for "heal
+ * CONSUMER" without a finding. It returns 0 if the consumer has neither allocations nor a claim
+ * here, and fails if a claim or a guest here makes its allocations correct. "consumers" returns 0,
+ * also with findings. "audit --all" also prints the table of consumers, except with --json or
+ * --quiet.
  *
  * Tests: tests/integration/agent/test_audit.py tests/integration/agent/test_heal_guests.py */
 

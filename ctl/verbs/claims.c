@@ -33,7 +33,8 @@
 
 #define RELEASE_REASON "released with computectl"
 
-/* Prints a new claim as JSON, libvirt XML, its id alone, or a page. */
+/* Prints a new claim as JSON, libvirt XML, its id alone, or a page. --json wins over --xml, and
+ * --xml over --quiet. */
 static void print_claim(Ctl *ctl, const json_t *claim)
 {
         if (ctl->options.json)
@@ -214,7 +215,8 @@ static int check_claims(const CtlOptions *options, Error *reterr)
         return read_filter(options, false, &filter, reterr);
 }
 
-/* Lists claims. The state "released" implies --history, because only ended claims have it. */
+/* Lists claims. The state "released" implies --history, because only ended claims have it. With
+ * --problems, the problems are listed instead, and the filters do nothing. */
 static int verb_claims(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
@@ -258,8 +260,8 @@ static const json_t *find_claim(const json_t *document, uint64_t id)
         return NULL;
 }
 
-/* Prints the claim with the given number, which can have ended. Returns -ENOENT with words if there
- * is none. */
+/* Prints the claim with the given number, which can have ended. --xml wins over --json here.
+ * Returns -ENOENT with words if there is none. */
 static int verb_show(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
@@ -312,7 +314,8 @@ static int find_owners(Ctl *ctl, const char *what, json_t *document, Error *rete
                        : 0;
 }
 
-/* Prints why no claim gets the devices of a word. Without the agent's status nothing is printed. */
+/* Prints the sentences about devices that no claim gets, if they contain the word in letters of
+ * either case. Without the agent's status nothing is printed. */
 static void print_unclean(Ctl *ctl, const char *what)
 {
         _cleanup_json_ json_t *status = NULL;
@@ -438,7 +441,7 @@ static int release_one(Ctl *ctl, int64_t id, Error *reterr)
 }
 
 /* Releases each claim, also after one that could not be released. Prints all failures but the last
- * one, which the caller prints. Returns the last failure. */
+ * one, which the caller prints. Returns the last failure, or 0. */
 static int verb_release(Ctl *ctl, Error *reterr)
 {
         int failed = 0, r = ctl_connect(ctl, reterr);
@@ -483,7 +486,8 @@ static int verb_move(Ctl *ctl, Error *reterr)
 
 /* Checks of the command line, before the agent is asked. */
 
-/* Checks whether the options request no resources at all. */
+/* Checks whether the options name no group of the request, not even one with traits alone. An
+ * option that could not be parsed counts as a group. */
 static bool asks_for_nothing(const CtlOptions *options)
 {
         return options->request.resources.n_groups == 0 && !options->request.error.code;
@@ -502,8 +506,8 @@ static int refuse_bare_request(const CtlOptions *options, Error *reterr)
                           for_nobody ? ". Also add --consumer=GUEST" : "");
 }
 
-/* Checks that the request has a consumer and resources. A request with an error counts as given:
- * the verb reports its error. */
+/* Checks that the request has a consumer and a group. ctl_request_check() reports the other errors
+ * later. */
 static int check_claim(const CtlOptions *options, Error *reterr)
 {
         if (options->arguments[1])

@@ -4,9 +4,10 @@
  * and the question before a change.
  *
  * On a terminal, the output of a verb that opens the pager goes through $SYSTEMD_PAGER, $PAGER or
- * less(1), unless --no-pager is given. In contrast to systemctl(1), $SYSTEMD_LESS is not read. The
- * pager replaces standard output and the bus is closed, so everything must be fetched before it
- * starts. Only a person at a terminal is asked before a change (decision operation/consent). */
+ * less(1). It does not if --no-pager is given, or if the variable is "" or "cat". In contrast to
+ * systemctl(1), $SYSTEMD_LESS is not read. The pager replaces standard output and the bus is
+ * closed, so everything must be fetched before it starts. Only a person at a terminal is asked
+ * before a change (decision operation/consent). */
 
 #include "ctl/verbs/common.h"
 

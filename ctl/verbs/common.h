@@ -9,12 +9,11 @@
 #include "formats/format-names.h"
 #include "formats/interface.h"
 
-/* Opens the bus that the options name, unless it is open. One connection serves a whole run, until
- * a pager starts and closes it. CTL_NOT_RUNNING: there is no bus. */
+/* Opens the bus that the options name, unless it is open. One connection serves a run until
+ * ctl_open_pager() closes it. CTL_NOT_RUNNING: there is no bus. */
 int ctl_connect(Ctl *ctl, Error *reterr);
 
-/* Reads the unit of the agent from systemd. Negative errno: there is no bus, or no systemd on
- * it. */
+/* Reads the unit of the agent from systemd. Negative errno: systemd could not be asked. */
 int ctl_read_unit(Ctl *ctl, CtlUnit *ret);
 
 /* Connects and reads a document; see ctl_bus_describe(). */
@@ -43,8 +42,8 @@ void ctl_print_done(Ctl *ctl, json_t *document, const char *format, ...) _printf
 bool ctl_must_ask(const Ctl *ctl);
 
 /* Shows the changes, unless the output is JSON or quiet, and asks. document: NULL if there is
- * nothing to show. Returns 0 if the answer is yes, else -ECANCELED with words. Blocks until the
- * person answers. */
+ * nothing to show. Returns 0 if the answer is yes, else -ECANCELED with words, also at the end of
+ * the input. Blocks until the person answers. */
 int ctl_ask(Ctl *ctl, const json_t *document, void (*print)(const json_t *document, CtlPage *page),
             const char *question, Error *reterr);
 

@@ -3,14 +3,15 @@
 /* The verbs that take the host or a device out of use: "cordon", "uncordon", "drain" and "retire".
  * A cordon is a state of the agent that lasts until "uncordon". A drain only lists the claims that
  * must move. A retirement removes the host from Placement, and "retire --undo" publishes it again.
- * The host must be cordoned first. A retirement is refused while the host has claims, guests that
- * are not shut off, or consumers in Placement. It is also refused while the host has providers that
- * another service created. "retire" asks a person at the terminal first, unless --undo, --yes or
+ * The host must be cordoned first. Without a cordon "retire" fails, but not with --dry-run. A
+ * retirement is refused while the host has claims, guests that are not shut off, or consumers in
+ * Placement. It is also refused while the host has providers that another service created. If
+ * nothing prevents it, "retire" asks a person at the terminal first, unless --undo, --yes or
  * --dry-run is given.
  *
  * "cordon", "uncordon" and "retire --undo" return 1 if Placement does not have the change yet.
- * "drain" returns 3 while claims are left. "retire" returns 3 if it is refused, also with
- * --dry-run.
+ * "drain" returns 3 while claims are left. "retire" returns 3 if claims, guests, consumers or
+ * providers prevent it, also with --dry-run.
  *
  * Tests: tests/integration/agent/test_cordon.py tests/integration/agent/test_retire.py */
 

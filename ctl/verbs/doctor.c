@@ -6,9 +6,10 @@
  *
  * These verbs gather facts: the configuration, the status, a snapshot, the path to Placement. The
  * judgement is in ctl/print/doctor.c. A fact that cannot be gathered leaves its error in CtlFacts,
- * and the other checks continue. If a running agent gives no status, "doctor" fails. All verbs work
- * while the service is stopped. "identity adopt" without --dry-run requires that, because a running
- * agent has loaded the old uuid.
+ * and the other checks continue. The systemd unit and the records of compute-agent-prepare are left
+ * out without an error. If a running agent gives no status, "doctor" fails. All verbs work while
+ * the service is stopped. "identity adopt" without --dry-run requires that, because a running agent
+ * has loaded the old uuid.
  *
  * Tests: tests/integration/ctl/test_exit_codes.py tests/integration/agent/test_identity.py */
 
@@ -87,7 +88,8 @@ static void ask_placement(Ctl *ctl, CtlFacts *facts, json_t **ret_connect, json_
         facts->identity = *ret_identity;
 }
 
-/* Returns a record of compute-agent-prepare; NULL: there is none. The caller owns the reference. */
+/* Returns a record of compute-agent-prepare; NULL: there is none that can be read. The caller owns
+ * the reference. */
 static json_t *read_record(const char *path, const char *expected)
 {
         _cleanup_json_ json_t *document = NULL;
@@ -114,8 +116,9 @@ static void take_report(CtlFacts *facts, const CtlConfigReport *report)
         facts->credentials = &report->credentials;
 }
 
-/* Gathers all facts, each before the facts that need it, judges them, and prints the findings.
- * Returns the exit code of "doctor". */
+/* Gathers all facts, each before the facts that need it, judges them, and prints the findings, also
+ * with --quiet. The host is not polled if there is neither an agent nor a configuration. Returns
+ * the exit code of "doctor". */
 static int run_all_checks(Ctl *ctl, Error *reterr)
 {
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
@@ -161,7 +164,8 @@ static int examine_config(Ctl *ctl, json_t **ret, Error *reterr)
         return *ret ? 0 : error_oom(reterr);
 }
 
-/* Polls the hypervisor and compares the options with it. *ret is a document of FINDINGS_FORMAT. */
+/* Polls the hypervisor and compares the options with it. *ret is a document of FINDINGS_FORMAT.
+ * Fails with the error of the host's configuration if it has one. */
 static int examine_hardware(Ctl *ctl, json_t **ret, Error *reterr)
 {
         _cleanup_(ctl_config_report_done) CtlConfigReport report = { 0 };

@@ -12,10 +12,11 @@
  * "prepare" too. A guest that libvirt finds running after its own restart has its claim, or gets it
  * with the next poll. Standard output stays empty, because libvirt would parse it as another XML.
  *
- * Unless [hook] enabled is true, the hook only reads its input. The hook never calls libvirt,
- * because libvirt waits for the hook. The hook ends within [hook] timeout after it has read the
- * configuration, also if the bus or the agent hangs. If the configuration cannot be read, hook.c
- * describes the limit. */
+ * Unless [hook] enabled is true, the hook reads the configuration and its input, and calls the
+ * agent only if the configuration cannot be read. The hook never calls libvirt, because libvirt
+ * waits for the hook. The hook ends within [hook] timeout after it has read the configuration, also
+ * if the bus or the agent hangs. If the configuration cannot be read, hook.c describes the
+ * limit. */
 
 #include "ctl/verbs/verbs.h"
 
@@ -32,5 +33,6 @@ typedef enum CtlHookStep {
 /* Returns the step of an operation of libvirt. Pure. */
 CtlHookStep ctl_hook_step(const char *operation, const char *sub_operation);
 
-/* Copies the first <uuid> of a domain's XML into 37 bytes. Returns false if there is none. Pure. */
+/* Copies the first <uuid> of a domain's XML into 37 bytes. Returns false if there is none or it is
+ * not valid. Pure. */
 bool ctl_hook_find_uuid(const char *xml, char ret[static 37]);

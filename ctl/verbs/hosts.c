@@ -5,7 +5,7 @@
  * time. A child cannot ask a person, so the parent asks once for all hosts before a verb with the
  * option --yes. The parent collects the outputs and prints them in the order of the command line,
  * as sections or as one JSON document. The exit code is the worst one of the hosts (worse()).
- * Limit: output that is no JSON is left out of the JSON document. */
+ * Limit: output that is no JSON, and all output after it, is left out of the JSON document. */
 
 #include "ctl/verbs/verbs.h"
 

@@ -50,7 +50,9 @@ typedef struct CtlOptions {
         bool resize_target;
         CtlRequest request; /* request of claim and explain */
 
-        const char *const *arguments; /* begins with the verb; borrowed, NULL-terminated */
+        /* Begins with the verb; with --help or --version it can be empty. Borrowed,
+         * NULL-terminated. */
+        const char *const *arguments;
 } CtlOptions;
 
 /* The destination of the value of an option. */
@@ -81,8 +83,8 @@ bool ctl_option_is_of(const char *name, const char *verb);
 void ctl_options_done(CtlOptions *options);
 
 /* Parses the command line. argv is reordered, as getopt_long(3) does. Returns -EINVAL with words
- * for wrong usage, the error of opening or reading the hosts file, or -ENOMEM. ret must be zeroed.
- * The caller calls ctl_options_done() also after an error. */
+ * for wrong usage, the error of opening the hosts file, -EIO for reading it, or -ENOMEM. ret must
+ * be zeroed. The caller calls ctl_options_done() also after an error. */
 int ctl_options_parse(int argc, char *argv[], CtlOptions *ret, Error *reterr);
 
 /* Prints a line of the help. A long left part gets a line of its own. */

@@ -6,9 +6,9 @@
  * Each part is the output of one command, most of them verbs of this program. The command runs in a
  * child process with a time limit of 90 s. A part that fails or hangs leaves its output so far and
  * its errors in the archive. The other parts are complete up to 64 MiB each, and index.json has all
- * exit codes. The commands of the table parts[] cannot print a secret: "cat-config" hides the
- * values of secrets, and the properties of the unit have no environment. tar(1) makes the archive
- * from a temporary folder, and the archive never replaces a file.
+ * exit codes. The commands of the table parts[] print no secret of the agent: "cat-config" hides
+ * the values of secrets, and the properties of the unit have no environment. tar(1) makes the
+ * archive from a temporary folder, and the archive never replaces a file.
  *
  * Tests: tests/integration/ctl/test_lists.py */
 
@@ -95,8 +95,8 @@ static int write_text(int folder, const char *name, const char *suffix, const ch
         return fclose(file) < 0 || failed ? -EIO : 0;
 }
 
-/* Writes the output of each part, its errors into a separate file, and an index with the exit
- * codes. */
+/* Writes the output of each part, its errors (if any) into a separate file, and an index with the
+ * exit codes. */
 static int write_parts(const char *folder, const CtlChild *children, json_t *index)
 {
         _cleanup_close_ int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -189,7 +189,8 @@ static int pack(const CtlChild *children, const char *name, const char *archive,
 }
 
 /* Prints the name of the archive, the parts whose command could not run, and those whose command
- * reached its time limit. The archive has the output of the latter up to that time. */
+ * reached its time limit. The archive has the output of the latter up to that time. With --json the
+ * document has these facts, and --quiet alone prints nothing. */
 static void print_made(Ctl *ctl, const char *archive, json_t *index)
 {
         bool prints = !ctl->options.json && !ctl->options.quiet;

@@ -318,8 +318,8 @@ int ctl_request_check(const CtlRequest *request, Error *reterr)
         return r;
 }
 
-/* Yields the uuid of the provider with this name. Returns -EINVAL with words if the tree has
- * none. */
+/* Yields the uuid of the provider with this name. Returns -EINVAL with words if the tree has none,
+ * and without words if its uuid is not valid. */
 static int find_provider(const json_t *tree, const char *name, Uuid *ret, Error *reterr)
 {
         const json_t *provider = ctl_json_find(json_object_get(tree, "providers"), "name", name);

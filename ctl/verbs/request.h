@@ -26,10 +26,12 @@ void ctl_request_done(CtlRequest *request);
  * values are then ignored. */
 void ctl_request_add(CtlRequest *request, const char *option, const char *text);
 
-/* Returns -EINVAL with words if an option could not be parsed. Other errors are a group that has no
- * resources and is in no list of --same-subtree, and a mapping of a group that is not requested. */
+/* Returns -EINVAL with words if an option could not be parsed, also if memory ran out for it. Other
+ * errors are a group that has no resources and is in no list of --same-subtree, and a mapping of a
+ * group that is not requested. */
 int ctl_request_check(const CtlRequest *request, Error *reterr);
 
 /* Finds the providers of mappings by name, in a document of TREE_FORMAT. Returns -EINVAL with words
- * if it has no such provider, or -ENOMEM. */
+ * if it has no such provider, -EINVAL without words if the provider has no valid uuid, or -ENOMEM.
+ * Names before the failure stay resolved. */
 int ctl_request_resolve(CtlRequest *request, const json_t *tree, Error *reterr);

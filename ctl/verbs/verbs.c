@@ -2,9 +2,10 @@
 
 /* The table of verbs, and the verbs that concern the agent as a whole. Each file of verbs has its
  * own table, and ctl_verb_tables lists them. A verb of this file that prints a page fetches all its
- * documents first, so an error of the agent never appears in the middle of a page. "cat-config" is
- * the exception: it prints one file after another. The file also finds and checks the verb of the
- * command line, and prints the list of verbs in the help.
+ * documents first, so an error of the agent never appears in the middle of a page. There are two
+ * exceptions: "cat-config" prints one file after another, and "reshape" shows the moves before its
+ * question. The file also finds and checks the verb of the command line, and prints the list of
+ * verbs in the help.
  *
  * Tests: tests/unit/ctl/verbs/test-options.c */
 
@@ -111,7 +112,7 @@ static int verb_plan(Ctl *ctl, Error *reterr)
 }
 
 /* Prints the host: as the running agent knows it, or polled by the helper if no agent runs on this
- * host. With --config or --driver the helper always polls. */
+ * host. With --config or --driver the helper polls also while an agent runs. */
 static int verb_discover(Ctl *ctl, Error *reterr)
 {
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
@@ -135,9 +136,9 @@ static int verb_discover(Ctl *ctl, Error *reterr)
         return 0;
 }
 
-/* Prints the result of a sync and returns the exit code. why: "" after a success, else the reason
- * of the failure. A host that is configured to report nothing is not published, and that is no
- * failure. */
+/* Prints the result of a sync and returns the exit code. A failure without --json is -EIO with
+ * words instead. why: "" after a success, else the reason of the failure. A host that is configured
+ * to report nothing is not published, and that is no failure. */
 static int print_synced(Ctl *ctl, const char *why, Error *reterr)
 {
         _cleanup_json_ json_t *status = NULL, *document = NULL;
@@ -409,8 +410,8 @@ static int check_count(const CtlVerb *verb, const char *const *arguments, Error 
         return 0;
 }
 
-/* Checks --host: the verb must ask the agent, and --config must not name a file of this host.
- * "watch" supports only one host. */
+/* Checks --host: the verb must ask the agent, and neither --config nor --driver can be given,
+ * because both mean this host. "watch" supports only one host. */
 static int check_host(const CtlVerb *verb, const CtlOptions *options, Error *reterr)
 {
         if (options->hosts.n > 1 && strcmp(verb->name, "watch") == 0)

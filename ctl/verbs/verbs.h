@@ -16,7 +16,7 @@ typedef struct Ctl {
         CtlPage page; /* page of standard output; its failures decide about the exit code at the end
                        */
         pid_t pager;  /* 0: does not run */
-        sd_bus *bus;  /* NULL: not opened yet */
+        sd_bus *bus;  /* NULL: not open */
 } Ctl;
 
 #define CTL_ANY_ARGUMENTS UINT_MAX
@@ -24,7 +24,8 @@ typedef struct Ctl {
 #define CTL_VERB_REMOTE  1u /* asks the agent, so --host is possible */
 #define CTL_VERB_CHANGES 2u /* changes a state */
 #define CTL_VERB_RIGHTS  4u /* calls methods that need rights */
-#define CTL_VERB_HIDDEN  8u /* left out of the help: an old spelling, or not for people */
+#define CTL_VERB_HIDDEN  8u /* not in the help and completion: an old spelling, or not for people \
+                             */
 
 /* The flags of most verbs. */
 #define CTL_LOCAL  0u
