@@ -2,8 +2,8 @@
 #pragma once
 
 /* Reads the size of the disks of guests, and the folders of servers below [DEFAULT] instances_path.
- * The size is that of the file system of instances_path. With images_type = rbd and no
- * images_storage_pool it is that of the Ceph cluster (drivers/host/rbd.h). It uses a thread,
+ * The size is that of the file system of instances_path. With images_type = rbd, an images_rbd_pool
+ * and no images_storage_pool it is that of the Ceph cluster (drivers/host/rbd.h). It uses a thread,
  * because a mount whose server is away can hang for ever. The poll thread waits for the answer for
  * a limited time only.
  *
@@ -33,6 +33,6 @@ void disk_check_inherit(DiskCheck **check, DiskCheck *before);
  *
  * Without an answer in time it uses a late answer of the run before. If there is none, both errors
  * are ETIMEDOUT, or the error of the start of the thread. After folders_error the list is empty.
- * With an error, disk_total_bytes is the last size that was read, or 0. Sets nothing if check is
+ * With disk_error, disk_total_bytes is the last size that was read, or 0. Sets nothing if check is
  * NULL or no place is configured. */
 void disk_check_run(DiskCheck *check, uint64_t timeout_usec, Snapshot *snapshot);

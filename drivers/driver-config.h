@@ -8,7 +8,8 @@
 /* Returns -EINVAL with an error text that names the option, for a value that no host can have.
  * -ENOMEM. Rejects these values:
  *
- *   A ratio or an amount that Placement would reject.
+ *   A ratio that is negative, no finite number, or above Placement's maximum.
+ *   An amount above Placement's maximum, in the unit of the option.
  *   Sets of CPUs that contradict each other (facts C3), and a malformed reserved_huge_pages.
  *   With file_backed_memory: a ram_allocation_ratio other than 1.0, as much or more
  *   reserved_host_memory_mb, or a virt_type other than kvm and qemu.

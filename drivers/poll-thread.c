@@ -252,7 +252,7 @@ static bool wait_for_order(Poller *poller, DriverPollKind *ret_kind)
         }
 }
 
-/* Serves the requests of one poller until it is stopped. */
+/* Serves the requests of one poller until wait_for_order() ends the service. */
 static void serve(Poller *poller)
 {
         DriverPollKind kind;

@@ -68,8 +68,8 @@ typedef struct DriverOps {
 
 /* Creates a driver whose thread polls the source. Takes over the source, and frees it on failure.
  * The driver replaces before (NULL: none). If both have the same name and address, the driver
- * shares the thread of before. It polls after before was freed and its calls have returned.
- * Negative errno with an error text. */
+ * shares the thread of before, unless that has ended. It then polls after before was freed and its
+ * calls have returned. Negative errno with an error text. */
 int poll_thread_start(Driver **ret, const char *name, const PollSource *source, Driver *before,
                       Error *reterr);
 

@@ -42,7 +42,7 @@ typedef enum Outcome {
         MIGRATE_DONE = 0,    /* also if there was nothing to do */
         MIGRATE_FAILED = 1,  /* a part was not done; compute-agentd printed the reason if it ran */
         MIGRATE_RUNNING = 3, /* the service runs */
-        MIGRATE_PLACEMENT = 4, /* the private Placement did not start */
+        MIGRATE_PLACEMENT = 4, /* the private Placement did not start or answer */
 } Outcome;
 
 /* The Placement of this run. */

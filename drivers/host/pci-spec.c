@@ -2,10 +2,10 @@
 
 /* Parses [pci] device_spec and matches devices with it. A PciSpec has a matcher for each part of
  * the address: a number, ANY, or a regular expression. Parsing checks every value and reports
- * errors in Nova's terms, so matching has no errors. A match that exceeds a limit is no match.
- * pci_specs_find() tries the specs in their order and returns the first match. Names of classes and
- * traits are brought into Placement's form while they are parsed. In drivers/, only this file calls
- * PCRE2.
+ * errors in Nova's terms, so matching has no errors. A match that exceeds a limit, or for which
+ * memory is short, is no match. pci_specs_find() tries the specs in their order and returns the
+ * first match. Names of classes and traits are brought into Placement's form while they are parsed.
+ * In drivers/, only this file calls PCRE2.
  *
  * Limits: PCI_SPECS_MAX specs, PCI_SPEC_TEXT_MAX bytes of a value, and the limits of a regular
  * expression below.
@@ -306,8 +306,8 @@ static int copy_text(const json_t *object, const char *key, char **ret, Error *r
         return *ret ? 0 : error_oom(reterr);
 }
 
-/* Accepts the words of oslo.utils' strict booleans, JSON booleans, 0 and 1. *value stays as it
- * is if the key is missing. */
+/* Accepts the words of oslo.utils' strict booleans, JSON booleans, 0 and 1. *value stays as it is
+ * if the key is missing or null. */
 static int read_bool(const json_t *object, const char *key, bool *value, Error *reterr)
 {
         static const char *const words[][6] = { { "0", "f", "false", "off", "n", "no" },
@@ -338,8 +338,8 @@ static int read_bool(const json_t *object, const char *key, bool *value, Error *
 
 /* Address */
 
-/* Parses "domain:bus:slot.function". Parts that are missing on the left, blank, or "*" match every
- * number, and so does a missing function. */
+/* Parses "domain:bus:slot.function". A part before the dot that is missing on the left, blank, or
+ * "*" matches every number. So does a function that is missing or "*". */
 static int read_glob(const char *text, PciSpec *spec, Error *reterr)
 {
         const char *dot = strchr(text, '.'), *end = dot ? dot : text + strlen(text);

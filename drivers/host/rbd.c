@@ -2,8 +2,8 @@
 
 /* Runs "ceph df" as a child process, parses its output, and keeps the answer or the error for
  * RBD_KEEP_USEC. The child has its own process group, so that a kill also ends its children. Both
- * outputs are read until they and the child end. If RBD_TIMEOUT_USEC is over before, or one output
- * exceeds RBD_OUTPUT_MAX, the process group is killed and the run has failed.
+ * outputs are read until they and the child end. If RBD_TIMEOUT_USEC is over before, one output
+ * exceeds RBD_OUTPUT_MAX, or reading fails, the process group is killed and the run has failed.
  *
  * Standard error is untrusted text that can contain a key. An error text quotes at most the
  * beginning of its last line that is no log line, and nothing if that beginning mentions a key.

@@ -501,7 +501,7 @@ static json_t *write_array(const Field *field, const void *base)
         return TAKE_PTR(array);
 }
 
-/* Returns the JSON value of a member, or NULL if out of memory. */
+/* Returns the JSON value of a member, or NULL if out of memory or if a text is not UTF-8. */
 static json_t *write_value(const Field *field, const void *base)
 {
         const void *member = (const char *)base + field->offset;

@@ -65,7 +65,7 @@ typedef struct SnapshotDevice {
         char *driver; /* "" if none is bound */
         bool is_pci;
         /* PCI address, "0000:41:00.0"; "" unless is_pci. A device whose domain has more than 16
-         * bits is not listed. */
+         * bits is not listed, unless it is a parent of mdevs; is_pci is then false. */
         char address[PCI_ADDRESS_SIZE];
         uint32_t vendor_id, product_id, class_code;
         char *vendor, *product; /* names, "" if unknown */
@@ -104,7 +104,7 @@ typedef enum DomainState {
         _DOMAIN_STATE_INVALID = -EINVAL,
 } DomainState;
 
-const char *domain_state_to_text(DomainState state); /* "shutoff", "running", "paused" */
+const char *domain_state_to_text(DomainState state); /* "shutoff", "running", "paused"; or NULL */
 
 /* Host CPUs that one guest CPU can use: <vcpupin>. */
 typedef struct DomainPin {
@@ -220,8 +220,8 @@ typedef struct Snapshot {
         bool emulators_incomplete;
         /* The CPU features could not be read completely. */
         bool features_incomplete;
-        /* Parts that could not be read: a text with the name of the part and the reason. All
-         * other parts were read. */
+        /* Parts that could not be read, at most SNAPSHOT_PROBLEMS_MAX: a text with the name of the
+         * part and the reason. */
         StringSet problems;
         SnapshotDevice *devices;
         size_t n_devices;
@@ -243,13 +243,14 @@ static inline void snapshot_unrefp(Snapshot **snapshot)
         snapshot_unref(*snapshot);
 }
 
-/* Sorts the lists, as the last step of a poll. Two polls of an unchanged host are then equal. Cells
- * are sorted by id, emulators by architecture and machine, devices by name, and their mdev types by
- * id. Mdevs are sorted by parent and uuid, domains by uuid, their pins by guest CPU and their cells
- * by id. CPUs and pages of a cell, and the devices of a domain, keep their order. Devices without a
- * serial number get that of their physical function. Sets of texts are sorted and lose their
- * duplicates. Returns -EBADMSG with an error text if another sorted list except instance_folders
- * has an item twice, or -ENOMEM. The lists are then partly sorted. */
+/* Sorts the lists at the end of a poll. Two polls of an unchanged host are then equal, except for
+ * their times. The libvirt driver adds its facts later, so its emulators keep the order of libvirt.
+ * Cells are sorted by id, emulators by architecture and machine, devices by name, and their mdev
+ * types by id. Mdevs are sorted by parent and uuid, domains by uuid, their pins by guest CPU and
+ * their cells by id. CPUs and pages of a cell, and the devices of a domain, keep their order.
+ * Devices without a serial number get that of their physical function. Sets of texts are sorted and
+ * lose their duplicates. Returns -EBADMSG with an error text if another sorted list except
+ * instance_folders has an item twice, or -ENOMEM. The lists are then partly sorted. */
 int snapshot_seal(Snapshot *snapshot, Error *reterr);
 
 /* Replaces a text of the snapshot by a copy of value. -ENOMEM. */
@@ -258,8 +259,8 @@ int snapshot_set_text(char **text, const char *value, Error *reterr);
 /* Adds a problem. Ignores it above SNAPSHOT_PROBLEMS_MAX. -ENOMEM. */
 int snapshot_add_problem(Snapshot *snapshot, const char *text);
 
-/* Returns the first mdev of the device, and their number in *ret_n. Borrowed. The snapshot must
- * be sealed. O(log n). */
+/* Returns the first mdev of the device, and their number in *ret_n. Borrowed, or NULL. The snapshot
+ * must be sealed. O(log n), plus the number. */
 const SnapshotMdev *snapshot_mdevs_of(const Snapshot *snapshot, const char *device, size_t *ret_n);
 
 /* Return a borrowed item, or NULL. The search for a device needs a sealed snapshot and is O(log
@@ -283,7 +284,7 @@ void snapshot_domain_done(SnapshotDomain *domain);
  * late adds mdev types and virtual functions, and a removed mdev frees an instance. A device with
  * mdev types always changes silently. Without them, a virtual function with a driver does not;
  * graphics cards, accelerators and physical functions do. Network cards do not, because their
- * functions cause events. */
+ * functions cause events. Other devices do not, either. */
 bool snapshot_device_changes_silently(const SnapshotDevice *device);
 
 /* Returns the id of the vGPU type that a virtual function has now, borrowed; NULL: none. */
@@ -296,12 +297,12 @@ bool snapshot_has_read_vgpus(const Snapshot *snapshot, const SnapshotDevice *car
  * unchanged. */
 int pci_address_parse(const char *text, char ret[PCI_ADDRESS_SIZE]);
 
-/* Makes libvirt's name of a device: "pci_0000_41_00_0" from "pci" and "0000:41:00.0". All
- * drivers use it, so the providers of a host stay the same when its driver changes. The caller
+/* Makes libvirt's name of a device: "pci_0000_41_00_0" from "pci" and "0000:41:00.0". The Linux
+ * driver uses it, so the providers of a host stay the same when its driver changes. The caller
  * frees it. NULL if out of memory. */
 char *snapshot_device_name(const char *subsystem, const char *name);
 
-/* Writes the identity of a PCI device, or "" for another device. */
+/* Writes the identity of a PCI device, or "" for another device or an unknown vendor. */
 void snapshot_device_identity(const SnapshotDevice *device, char ret[static DEVICE_IDENTITY_SIZE]);
 
 /* Sets the serial number to a copy, which is shortened and safe to print. -ENOMEM. */
@@ -313,13 +314,14 @@ int snapshot_mdev_copy(SnapshotMdev *ret, const SnapshotMdev *mdev);
 int snapshot_domain_copy(SnapshotDomain *ret, const SnapshotDomain *domain);
 int snapshot_emulator_copy(SnapshotEmulator *ret, const SnapshotEmulator *emulator);
 
-/* Sets every text that is NULL to "". -ENOMEM. */
+/* Sets every text that is NULL to "", except those of mdev types. -ENOMEM. */
 int snapshot_device_complete(SnapshotDevice *device);
 
 /* Write and read the JSON form. The function snapshot_to_json() returns a new reference, or NULL if
  * out of memory or if a text is not UTF-8. The function snapshot_from_json() checks all types and
- * limits, and yields a sealed snapshot. It returns -EBADMSG with the path of the wrong member, or
- * -ENOMEM. Most members are optional, so that an operator can write a host by hand. Unknown members
- * are ignored, so that an older program can read a newer file. */
+ * limits, and yields a sealed snapshot. It returns -EBADMSG with the path of the wrong member or
+ * the name of an item that is listed twice, or -ENOMEM. Most members are optional, so that an
+ * operator can write a host by hand. Unknown members are ignored, so that an older program can read
+ * a newer file. */
 json_t *snapshot_to_json(const Snapshot *snapshot);
 int snapshot_from_json(const json_t *object, Snapshot **ret, Error *reterr);

@@ -24,7 +24,8 @@ bool sysfs_is_gone(int r);
 int sysfs_complete_cells(const char *sys, Snapshot *snapshot);
 
 /* Sets the serial number of an NVMe controller without one, from the files below folder. Ignores
- * other devices and unreadable files. Can block. -ENOMEM. */
+ * other devices, and files that cannot be read, also for lack of memory. Can block. -ENOMEM if the
+ * number cannot be stored. */
 int sysfs_read_nvme_serial(const char *folder, SnapshotDevice *device);
 
 /* Removes the mdevs from the snapshot that SYS/bus/mdev/devices no longer has. Call it after the

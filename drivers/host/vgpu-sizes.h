@@ -54,7 +54,7 @@ int vgpu_sizes_copy(VgpuSizes *ret, const VgpuSizes *sizes);
 
 /* Write and read the JSON form, an array of the sizes. The function vgpu_sizes_to_json() returns a
  * new reference, or NULL if out of memory. The function vgpu_sizes_from_json() sets ret, whose old
- * content is not freed. It skips sizes of 0, above 16 TiB, and beyond VGPU_SIZES_MAX. -EBADMSG or
- * -ENOMEM with an error text, and ret is untouched. */
+ * content is not freed. It skips sizes of 0, above 16 TiB, and beyond VGPU_SIZES_MAX. A value that
+ * is no array has no sizes. -EBADMSG or -ENOMEM with an error text, and ret is untouched. */
 json_t *vgpu_sizes_to_json(const VgpuSizes *sizes);
 int vgpu_sizes_from_json(const json_t *array, VgpuSizes *ret, Error *reterr);

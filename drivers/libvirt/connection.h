@@ -3,11 +3,12 @@
 
 /* Opens a connection to a hypervisor without interaction, keeps it alive, and receives its events.
  *
- * When a domain or a device appears, vanishes or changes, the event is posted as
- * DRIVER_EVENT_CHANGED, and the object is marked in the connection's poll cache. When the
- * connection breaks, DRIVER_EVENT_LOST is posted. The callbacks run on libvirt's event thread and
- * do nothing else. It can take as long as the hypervisor needs to open or to free a connection. So
- * only the virt thread calls the functions here, except libvirt_event_loop_start(). */
+ * When libvirt reports that a domain or a device appears, vanishes or changes, the event is posted
+ * as DRIVER_EVENT_CHANGED, and the object is marked in the connection's poll cache. When libvirt
+ * reports that the connection broke, DRIVER_EVENT_LOST is posted. The callbacks run on libvirt's
+ * event thread and do nothing else. It can take as long as the hypervisor needs to open or to free
+ * a connection. So only the virt thread calls the functions here, except
+ * libvirt_event_loop_start(). */
 
 #include <libvirt/libvirt.h>
 
@@ -45,11 +46,12 @@ int libvirt_connect(virConnectPtr *ret, const LibvirtConfig *config, unsigned fl
 LibvirtConnection *libvirt_connection_free(LibvirtConnection *connection);
 DEFINE_CLEANUP(LibvirtConnection *, libvirt_connection_free);
 
-/* Returns false after the connection broke, even if no call has noticed it. Does not block. */
+/* Returns false after libvirt has noticed that the connection broke, even before a call fails. Does
+ * not block. */
 bool libvirt_connection_is_alive(const LibvirtConnection *connection);
 
-/* Posts DRIVER_EVENT_LOST again if the connection broke. Call it after posting a snapshot, which
- * removes an earlier loss. */
+/* Posts DRIVER_EVENT_LOST again if libvirt reported that the connection broke. Call it after
+ * posting a snapshot, which removes an earlier loss. */
 void libvirt_connection_report_loss(const LibvirtConnection *connection);
 
 /* Starts libvirt's event loop on a thread, the first time that it is called. It must run before the

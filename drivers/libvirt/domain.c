@@ -4,7 +4,7 @@
  * memory of the guest, and its devices. The lists have limits. The limit of devices also limits the
  * time, because each PCI device is compared with the others. The function domain_set_config() adds
  * parts of the persistent definition to a running domain: the devices that only this definition
- * has, and the CPUs to which it pins the domain.
+ * has, and the CPUs to which it pins one guest CPU each, or emulator and I/O threads.
  *
  * Elements for a guest's cell that does not exist are ignored.
  *

@@ -69,8 +69,8 @@ static void link_done(Link *link)
 }
 
 /* Reads the facts. Domain capabilities need a writable connection, because libvirt runs the
- * emulator to get them. The connection is closed at once. If it is refused, for example while
- * polkit is down, earlier facts stay and facts_error has the reason. */
+ * emulator to get them. The connection is closed at once. If the facts cannot be read, for example
+ * because polkit is down, earlier facts stay and facts_error has the reason. */
 static int read_facts(const LibvirtState *state, Link *link, Error *reterr)
 {
         Error error = ERROR_NULL;

@@ -22,8 +22,8 @@ bool libvirt_error_is_unexplained(void);
 
 /* Handles the failure of a part of a poll: r and its text. Returns 0 and adds a problem to the
  * snapshot, or returns r with the text in reterr if the poll must end. That is the case when the
- * connection broke or memory is short. Call it after libvirt's last error was used, because it
- * replaces that error. */
+ * connection broke or memory is short. Returns -ENOMEM if the problem cannot be added. Call it
+ * after libvirt's last error was used, because it replaces that error. */
 int libvirt_leave_out(virConnectPtr connection, Snapshot *snapshot, int r, const Error *error,
                       Error *reterr);
 

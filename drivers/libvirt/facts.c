@@ -4,7 +4,7 @@
  * and without them there are no facts. An unknown version of libvirt is 0. Any other call that
  * fails has one of three meanings, which note_failure() decides. The hypervisor does not support
  * it, and the fact is absent. The connection broke, and the poll ends. Or the list is incomplete,
- * and a problem has the reason.
+ * and a problem has the reason. A malformed answer makes the list incomplete, too.
  *
  * The CPU features depend on [libvirt] cpu_mode, as in Nova. Emulators are read for each
  * architecture with its default machine type and with each short name of a machine type. Duplicates

@@ -19,5 +19,6 @@
 int libvirt_facts_read(Snapshot **ret, virConnectPtr connection, const HostConfig *config,
                        Error *reterr);
 
-/* Adds the facts to a snapshot that is not shared yet. -ENOMEM. */
+/* Adds the facts to a snapshot that is not shared yet and has no emulators. -ENOMEM, with some of
+ * the facts added. */
 int libvirt_facts_apply(const Snapshot *facts, Snapshot *snapshot);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Parses the XML of a node device into a NodeDevice, whose kind says which member is set. The kinds
- * are a PCI function or parent of mdevs, an mdev, and a vDPA device. Any other device has the kind
- * "other" and is no error.
+/* Parses the XML of a node device into a NodeDevice, whose kind says which member is valid. The
+ * kinds are a PCI function or parent of mdevs, an mdev, and a vDPA device. Any other device has the
+ * kind "other" and is no error.
  *
  * Optional elements of newer versions of libvirt (VPD, the uuid of an mdev) have fallbacks or stay
  * empty. Lists and texts have the limits of a snapshot.

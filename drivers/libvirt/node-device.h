@@ -13,7 +13,7 @@ typedef enum NodeDeviceKind {
         _NODE_DEVICE_KIND_MAX,
 } NodeDeviceKind;
 
-/* A node device. The kind says which member is set. */
+/* A node device. The kind says which member is valid. */
 typedef struct NodeDevice {
         NodeDeviceKind kind;
         SnapshotDevice device;

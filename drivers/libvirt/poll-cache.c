@@ -44,7 +44,8 @@ struct PollCache {
         bool knows_devices;
         bool keeps_silent;    /* the current poll does not read devices that change silently */
         char *refreshed;      /* key of the last domain that was marked in turn; NULL: none */
-        uint64_t filled_usec; /* monotonic time of the last poll that read everything; 0: never */
+        uint64_t filled_usec; /* monotonic time of the last poll that read everything; 0: never, or
+                                 the last poll failed */
 
         pthread_mutex_t lock; /* guards the members below */
         Marks changed_devices;

@@ -4,9 +4,9 @@
 /* Keeps the devices and domains that earlier polls read, so that a poll reads only changed ones.
  *
  * Event callbacks mark changed objects, on any thread. The virt thread reads and fills the cache. A
- * mark during a poll counts for the next one, so no entry survives a change. Some changes have no
- * event. Therefore the cache is emptied every POLL_CACHE_LIFE_USEC, at the begin of a poll that is
- * not of guests alone.
+ * mark during a poll counts for the next one, so no entry survives a change that has an event. Some
+ * changes have no event. Therefore the cache is emptied every POLL_CACHE_LIFE_USEC, at the begin of
+ * a poll that is not of guests alone.
  *
  * libvirt also sends no event when "virsh attach-device --config" changes a persistent definition.
  * Therefore each poll reads POLL_CACHE_REFRESH_MAX domains again, in turn, and DRIVER_POLL_GUESTS
@@ -28,8 +28,8 @@ int poll_cache_new(PollCache **ret);
 PollCache *poll_cache_free(PollCache *cache);
 DEFINE_CLEANUP(PollCache *, poll_cache_free);
 
-/* Mark a changed object: a device by libvirt's name, a domain by its uuid. Any thread. They
- * never fail: without memory they mark everything. */
+/* Mark a changed object: a device by libvirt's name, a domain by its uuid. Any thread. They never
+ * fail: without memory they mark all devices, or all domains. */
 void poll_cache_mark_device(PollCache *cache, const char *name);
 void poll_cache_mark_domain(PollCache *cache, const char *uuid);
 
@@ -45,9 +45,10 @@ void poll_cache_keep(PollCache *cache, bool devices, bool domains);
  * persistent definition this poll must read again. */
 void poll_cache_begin(PollCache *cache, uint64_t now_usec, DriverPollKind kind);
 
-/* Returns true if no device appeared, vanished or changed since the last poll, and devices have
- * events. The cache then has all of them, and a listing is not necessary. poll_cache_next_device()
- * returns them in the order of their names: start with *i = 0; NULL after the last one. */
+/* Returns true if no device was marked since the last poll, which succeeded, the cache was not
+ * emptied, and devices have events. The cache then has all of them, and a listing is not necessary.
+ * poll_cache_next_device() returns them in the order of their names: start with *i = 0; NULL after
+ * the last one. */
 bool poll_cache_knows_devices(const PollCache *cache);
 const NodeDevice *poll_cache_next_device(PollCache *cache, size_t *i);
 

@@ -49,7 +49,8 @@ static bool is_active(virDomainPtr handle)
         return virDomainGetID(handle) != (unsigned)-1;
 }
 
-/* Domains that are neither running nor shut off still use their resources: they count as paused. */
+/* Active domains that are neither running nor shut off still use their resources: they count as
+ * paused. */
 static DomainState translate_state(virDomainPtr handle, int state)
 {
         if (!is_active(handle) || state == VIR_DOMAIN_SHUTOFF)
@@ -58,8 +59,8 @@ static DomainState translate_state(virDomainPtr handle, int state)
                                                                           : DOMAIN_PAUSED;
 }
 
-/* Adds a domain that cannot be read, with its name, state and size. The cache does not get it, so
- * the next poll tries again. */
+/* Adds a domain that cannot be read, with its name, and its state and size if libvirt has them. The
+ * cache does not get it, so the next poll tries again. */
 static int add_unread(DomainPoll *poll, virDomainPtr handle, const Uuid *uuid)
 {
         Snapshot *snapshot = poll->snapshot;

@@ -3,9 +3,9 @@
 
 /* Runs one poll of a hypervisor through libvirt, which fills a Snapshot. The hypervisor can lack
  * node devices, a version and a map of CPUs. Objects that vanish during the poll are skipped. A
- * device or domain that cannot be read is a problem of the snapshot, and an unknown size of the
- * disk sets disk_error. Every other failure fails the poll. The cache decides which devices and
- * domains are read again.
+ * device or domain that cannot be read is a problem of the snapshot. An unknown size of the disk
+ * sets disk_error, and unknown folders of servers set folders_error. Every other failure fails the
+ * poll. The cache decides which devices and domains are read again.
  *
  * Blocks as long as the hypervisor does: virt thread only. */
 
@@ -16,6 +16,6 @@
 
 /* Polls and returns a sealed snapshot, without the facts of drivers/libvirt/facts.h. disk can be
  * NULL; otherwise the poll waits for it for at most DISK_CHECK_TIMEOUT_USEC. Negative errno with an
- * error text, and the cache is then empty. */
+ * error text. A poll that began and failed has emptied the cache. */
 int libvirt_poll(virConnectPtr connection, PollCache *cache, DriverPollKind kind, DiskCheck *disk,
                  Snapshot **ret, Error *reterr);

@@ -4,10 +4,11 @@
 /* Reads XML from a hypervisor. It is untrusted text, because it has names of guests and strings
  * of devices.
  *
- * Only this module calls libxml2. It allows no network, no document type, and only XML's five
- * own entities. Size, depth and the number of elements have limits. Elements of a namespace do
- * not exist for the caller: they are not libvirt's, but those of other programs in <metadata>.
- * Nodes and texts are borrowed from the document. Any thread; documents share nothing. */
+ * In the program, only this module calls libxml2. It allows no network, no document type, and only
+ * XML's five own entities. Size, depth and the number of elements have limits. Elements of a
+ * namespace do not exist for the caller: they are not libvirt's, but those of other programs in
+ * <metadata>. Nodes and texts are borrowed from the document. Any thread; documents share
+ * nothing. */
 
 #include "base/error.h"
 #include "drivers/host/snapshot.h"
@@ -62,7 +63,8 @@ int xml_optional_number(const char *text, uint64_t max, const char *what, uint64
 int xml_optional_int(const char *text, const char *what, int *value, Error *reterr);
 
 /* Reads the four numbers of an address through how, which is xml_attribute() or xml_child_text().
- * Writes "" if the address does not fit. -EBADMSG if a number is missing or malformed. */
+ * Writes "" if the address does not fit. -EBADMSG if a number is missing, malformed or above 32
+ * bits. */
 int xml_pci_address(const XmlNode *node, const char *(*how)(const XmlNode *, const char *),
                     char ret[static PCI_ADDRESS_SIZE], Error *reterr);
 
@@ -71,8 +73,8 @@ int xml_pci_address(const XmlNode *node, const char *(*how)(const XmlNode *, con
 int xml_make_array(const XmlNode *parent, const char *name, size_t max, size_t item_size, void *ret,
                    Error *reterr);
 
-/* Converts an amount of memory to KiB, rounded down. unit is one of libvirt's units; "" is KiB.
- * Another unit, or a number that is missing, malformed or too large, is -EBADMSG. */
+/* Converts an amount of memory to KiB, rounded down. unit is one of libvirt's units up to TiB; ""
+ * is KiB. Another unit, or a number that is missing, malformed or too large, is -EBADMSG. */
 int xml_scaled_kib(const char *text, const char *unit, uint64_t *ret, Error *reterr);
 
 /* Converts the amount of memory in a node to KiB. Its attribute "unit" is the unit; KiB if it is

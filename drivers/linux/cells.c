@@ -2,9 +2,10 @@
 
 /* Reads NUMA cells, CPUs and their threads, memory and pages, the kind of CPU, and encrypted
  * memory. The lists of online CPUs and cells, and the CPUs, memory and pages of a cell, are
- * necessary: an error there fails the poll. A kernel without a list of cells has one cell, 0, with
- * all CPUs. Another bad file leaves out only its own number and adds a problem. The lists of CPU
- * features and emulators are always marked as incomplete, because no emulator is asked.
+ * necessary: an error there fails the poll. A kernel without a list of cells, or with an empty one,
+ * has one cell, 0, with all CPUs. Another bad file leaves out only its own facts and adds a
+ * problem, unless it is missing. The lists of CPU features and emulators are always marked as
+ * incomplete, because no emulator is asked.
  *
  * While no event comes, the topology of CPUs is copied from the last snapshot, because a large host
  * has thousands of these files. All sizes are KiB.
@@ -218,7 +219,8 @@ static int read_cell(LinuxReader *reader, SnapshotCell *cell, Error *reterr)
         return r < 0 ? r : read_pages(reader, folder, cell, reterr);
 }
 
-/* Reads the only cell of a kernel without NUMA, which has all CPUs, online or not. */
+/* Reads the only cell of a kernel without NUMA, which has all CPUs, online or not. If the present
+ * CPUs are unknown, it has only the online ones. */
 static int read_only_cell(LinuxReader *reader, SnapshotCell *cell, Error *reterr)
 {
         const Snapshot *snapshot = reader->snapshot;

@@ -6,10 +6,10 @@
  * functions follow.
  *
  * A function that cannot have changed since the last poll is copied from it. A bad file leaves out
- * its device, or only its type or its facts about vGPUs, and adds a problem. An unreadable serial
- * number is a problem only if serials_needed. A device that vanishes during the poll is skipped.
- * The poll fails if the PCI functions or the mdevs cannot be listed. Text from devices is shortened
- * and sanitized.
+ * its device, or only its type or its facts about vGPUs, and adds a problem. An unreadable VPD is a
+ * problem only if serials_needed, and an unreadable serial number of an NVMe controller never is. A
+ * device that vanishes during the poll is skipped. The poll fails if the PCI functions or the mdevs
+ * cannot be listed. Text from devices is shortened and sanitized.
  *
  * Tests: tests/unit/drivers/linux/test-reader.c */
 
@@ -127,7 +127,7 @@ static bool read_vpd_serial(const uint8_t *vpd, size_t n, char ret[static DEVICE
 }
 
 /* Reads the last two parts of a link's target, ".../PARENT/NAME". parent is "" if there is only
- * one. -errno. */
+ * one. -errno, or -EBADMSG for a target without a name. */
 static int read_link(const char *path, char parent[static NAME_SIZE], char name[static NAME_SIZE])
 {
         char target[LINUX_PATH_SIZE];
@@ -456,8 +456,8 @@ static int read_types(LinuxReader *reader, const char *parent, SnapshotDevice *d
         return 0;
 }
 
-/* Adds a parent that is not a PCI function, for example mtty or a channel. Such devices are
- * always read. */
+/* Adds a parent that is not a PCI function, for example mtty or a channel. Such devices are always
+ * read. One with the name of an earlier one is left out, with a problem. */
 static int add_other(DeviceReader *devices, const char *parent, Error *reterr)
 {
         _cleanup_(snapshot_device_done) SnapshotDevice device = { .numa_node = NUMA_NODE_NONE };
@@ -552,7 +552,8 @@ static int poll_mdevs(DeviceReader *devices, Error *reterr)
         return r < 0 ? r : 0;
 }
 
-/* Sets is_vdpa_parent of all PCI functions, also of copied ones. */
+/* Sets is_vdpa_parent of all PCI functions, also of copied ones. If the vDPA devices cannot be
+ * listed, the old values stay, with a problem. */
 static int poll_vdpa(DeviceReader *devices, Error *reterr)
 {
         _cleanup_(string_set_done) StringSet names = STRING_SET_INIT;

@@ -34,7 +34,7 @@ typedef struct LinuxState {
         bool serials, serials_needed; /* see LinuxReader */
         int uevents;                  /* socket of kernel events; < 0: none */
         bool changed;                 /* an event came since the last poll began */
-        uint64_t read_usec;           /* start of the last complete read, CLOCK_MONOTONIC */
+        uint64_t read_usec; /* start of the last poll that was not quiet, CLOCK_MONOTONIC */
         /* the last good snapshot; NULL: none */
         Snapshot *last;
 } LinuxState;
@@ -49,8 +49,8 @@ static void state_free(void *data)
         free(state);
 }
 
-/* Sets the name that libvirt would report: the fully qualified one, if the resolver knows it.
- * Can block, so it runs only when the host is read completely. */
+/* Sets the name that libvirt would report: the fully qualified one, if the resolver knows it. Can
+ * block, so a poll that copies parts of the last snapshot copies this name, too. */
 static int read_nodename(const char *name, Snapshot *snapshot, Error *reterr)
 {
         static const char local[] = "localhost";
@@ -183,8 +183,8 @@ static bool needs_serials(const PciSpecs *specs)
         return false;
 }
 
-/* Creates the source. Without a socket for events, every poll reads everything but serial
- * numbers. */
+/* Creates the source. Without a socket for events, every poll reads everything but the serial
+ * numbers that it knows. */
 static int linux_open(const DriverConfig *config, PollSource *ret, Error *reterr)
 {
         LinuxState *state = calloc(1, sizeof(LinuxState));

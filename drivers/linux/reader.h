@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Reads facts about this host from /sys and /proc, as every user can. It needs no library.
+/* Reads facts about this host from /sys and /proc, as every user can, except that a VPD can need
+ * root. It needs no library.
  *
  *   Online and present CPUs    devices/system/cpu/online, present.
  *   Cells and their CPUs       devices/system/node/online, nodeN/cpulist, and for offline CPUs the
@@ -22,10 +23,11 @@
  * a cell. A part of a cell would look like a smaller one. It also fails if the PCI functions or the
  * mdevs cannot be listed. Every other bad file leaves out its device, type or number, and is named
  * in a problem of the snapshot. Such a file that is missing, or vanishes during the poll, means
- * that its object does not exist. A serial number that cannot be read is a problem only if a
- * remote_managed device needs it. Texts have limits (SYSFS_TEXT_MAX) and are sanitized. Links to
- * other devices, drivers and types are read, and not followed. All functions block as long as the
- * kernel does. */
+ * that its object does not exist. A VPD that cannot be read is a problem only if a remote_managed
+ * device needs its serial number. An unreadable serial number of an NVMe controller never is. Texts
+ * have limits (SYSFS_TEXT_MAX) and are sanitized. Links to physical functions, drivers and types
+ * are read, and not followed. All functions but those of events block as long as the kernel
+ * does. */
 
 #include "base/error.h"
 #include "drivers/host/snapshot.h"
@@ -64,7 +66,7 @@ const char *linux_path(LinuxReader *reader, const char *format, ...) _printf_(2,
  * sysfs_read(). */
 int linux_read_number(const char *path, uint64_t max, uint64_t *ret);
 
-/* Returns r and sets an error text with the last path. */
+/* Returns r and sets an error text with the last path, or without it for -ENOMEM. */
 int linux_fail(const LinuxReader *reader, int r, Error *reterr);
 
 /* Adds a problem with the last path, unless r says that the file is gone. Returns 0 for every r

@@ -5,7 +5,8 @@
  * the host should have. Pure.
  *
  * A class moves for all its consumers or for none. If one consumer cannot be placed, the class
- * keeps its old inventories, and all other classes move. */
+ * keeps its old inventories, and so do the classes into which it would have turned. The other
+ * classes move if they can. */
 
 #include "base/provider-tree.h"
 #include "drivers/driver-reshape.h"
@@ -14,7 +15,7 @@
 /* Compares update->before with update->tree, and moves the allocations of reshape->consumers. Edits
  * update->tree where a class stays, is renamed, or has a limit below an allocated amount. reshape
  * can be NULL: nothing can move. Returns DRIVER_UPDATED, or DRIVER_UPDATED_IN_PART with an error
- * text if a class stays that should move. Returns DRIVER_RESHAPE_NEEDED without consumers if a
- * class would move, used or not, that is not in reshape->kept; the tree is then undefined. -ENOMEM,
- * or another error of provider_tree_add(). */
+ * text if a class stays that should move, which is then in reshape->kept. Returns
+ * DRIVER_RESHAPE_NEEDED without consumers if a class would move, used or not, that is not in
+ * reshape->kept; the tree is then undefined. -ENOMEM, or another error of provider_tree_add(). */
 int reshape_moves_make(const TreeUpdate *update, DriverReshape *reshape, Error *reterr);

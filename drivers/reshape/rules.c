@@ -286,7 +286,8 @@ static void follow_cpus(const Snapshot *snapshot, uint64_t memory_kib, GuestCell
 }
 
 /* Weighs the memory of the guest. Memory without cells of the guest follows <numatune>, or else the
- * CPUs. Memory of a guest's cell follows its <memnode>, or else <numatune>. */
+ * CPUs. Memory of a guest's cell follows its <memnode>, or else <numatune>. Only an element that
+ * names one cell is followed. */
 static void weigh_memory(const Snapshot *snapshot, const SnapshotDomain *domain, GuestCells *ret)
 {
         size_t bound = find_single_cell(snapshot, &domain->memory_cells);
@@ -447,8 +448,8 @@ static uint64_t count_dedicated(const TreeUpdate *update, const ReshapeItem *ite
                                cells->dedicated.all + cells->shared.all);
 }
 
-/* Returns the number of guest CPUs that are pinned to dedicated CPUs of this cell; at the root, of
- * the host. */
+/* Returns the number of guest CPUs that are pinned to dedicated CPUs of this cell, but at most the
+ * amount. At the root, returns the part of the amount that is PCPU. */
 static uint64_t count_dedicated_here(const TreeUpdate *update, const ReshapeItem *item,
                                      const Provider *here, const GuestCells *cells)
 {
@@ -462,7 +463,8 @@ static uint64_t count_dedicated_here(const TreeUpdate *update, const ReshapeItem
         return 0;
 }
 
-/* Keeps VCPU on this provider, except the CPUs that are dedicated now. */
+/* Keeps VCPU on this provider, except the CPUs that are dedicated now. Those become PCPU of this
+ * provider, and must fit there, or of the cells if this provider has no PCPU. */
 static int convert_cpus(const TreeUpdate *update, const ReshapeItem *item, const Provider *here,
                         const GuestCells *cells, Consumer *parts, Error *reterr)
 {

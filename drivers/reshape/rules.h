@@ -46,8 +46,8 @@ typedef struct ReshapeItem {
 /* Returns false if the class stays on its provider and the amount of this guest stays with it. */
 bool reshape_rule_concerns(const TreeUpdate *update, const ReshapeItem *item);
 
-/* Adds the new places of the amount to parts. -EINVAL and -ENOSPC with the reason, -ENOMEM;
- * parts is then undefined. */
+/* Adds the new places of the amount to parts. rule: that of reshape_rule_find(), not
+ * RESHAPE_RULE_NONE. -EINVAL and -ENOSPC with the reason, -ENOMEM; parts is then undefined. */
 int reshape_rule_place(const TreeUpdate *update, ReshapeRule rule, const ReshapeItem *item,
                        Consumer *parts, Error *reterr);
 

@@ -43,10 +43,10 @@ bool cpu_plan_dedicates(const CpuPlan *plan, const CpuSet *cpus);
  * <vcpu cpuset>, or over all CPUs. Adds those of the set to ret, which can be NULL. -ENOMEM. */
 int cpu_guest_floats(const SnapshotDomain *domain, const CpuSet *over, CpuSet *ret);
 
-/* Sets plan->floated to the dedicated CPUs over which running guests of the snapshot float. Such
- * a guest was started before its CPUs became dedicated, or without Nova. A guest that could not
- * be read does not count. CPUs to which any domain is pinned are left out, because the claim of
- * that domain counts them.
+/* Sets plan->floated to the dedicated CPUs over which running guests of the snapshot float. Such a
+ * guest was started before its CPUs became dedicated, or without Nova. A guest that could not be
+ * read does not count. A CPU that is the only one in a pin of any domain is left out, because the
+ * claim of that domain counts it.
  *
  * If there are such guests, ret_words (can be NULL) gets a sentence without its full stop about
  * the first guest and the CPUs. It is unchanged otherwise. -ENOMEM. */

@@ -28,8 +28,8 @@ typedef struct HostAmounts {
  * Without the class, drivers/reshape would move the allocations to another class or cell. */
 void class_amount_count_cpus(ClassAmount *amount, uint64_t usable, uint64_t offline);
 
-/* Calculates the amounts. The reserved amounts are the configured ones, even above the total.
- * Dedicated CPUs over which guests float are reserved. */
+/* Calculates the amounts. The reserved amounts are the configured ones, even above the total,
+ * except for a class that is withheld. Dedicated CPUs over which guests float are reserved. */
 void host_amounts_make(const HostConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
                        HostAmounts *ret);
 
@@ -59,8 +59,8 @@ typedef struct ReshapeShare {
  * sum of all weights. The parts of consecutive weights add up to amount. 0 if all is 0. */
 uint64_t reshape_portion(uint64_t amount, uint64_t before, uint64_t weight, uint64_t all);
 
-/* Shares out amount. Each share first gets the part that it wants. If one share can take the
- * whole rest, the best of these gets it: the lowest rank, then the least capacity left over.
- * Otherwise the rest is split, the largest part first. -ENOSPC if the shares cannot take all of
- * it; "given" is then incomplete. */
+/* Shares out amount. Each share first gets the part that it wants. If one share can take the whole
+ * rest, the best of these gets it: the lowest rank, then the least capacity left over. Otherwise
+ * the rest is split, the largest part first. -ENOSPC if a rest is left that no share can take;
+ * "given" is then incomplete. */
 int reshape_share_out(ReshapeShare *shares, size_t n_shares, uint64_t amount);

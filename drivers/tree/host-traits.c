@@ -271,8 +271,9 @@ static void note_video_models(Traits *traits)
                            EMULATORS_HAVE(traits->snapshot, video_models, models[i]));
 }
 
-/* Reports a trait for each model of network card that Nova allows for the virt_type, without regard
- * to the emulator. Only "igb" also needs versions of libvirt and the hypervisor. */
+/* Reports a trait for each model of network card, which is on if Nova allows the model for the
+ * virt_type, without regard to the emulator. Only "igb" also needs versions of libvirt and the
+ * hypervisor. */
 static void note_network_models(Traits *traits)
 {
         enum {

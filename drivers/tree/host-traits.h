@@ -17,6 +17,6 @@
 int host_traits_update(const HostConfig *config, const Snapshot *snapshot, Provider *root);
 
 /* Calls visit for each trait of the lists with its state on the host: 1 on, 0 off, -1 unknown.
- * Stops at the first result that is not 0 and returns it. */
+ * Stops at the first result that is not 0 and returns it, or returns 0. */
 int host_traits_visit(const HostConfig *config, const Snapshot *snapshot,
                       int (*visit)(const char *trait, int state, void *userdata), void *userdata);
