@@ -24,7 +24,7 @@ typedef struct Ctl {
 #define CTL_VERB_REMOTE  1u /* asks the agent, so --host is possible */
 #define CTL_VERB_CHANGES 2u /* changes a state */
 #define CTL_VERB_RIGHTS  4u /* calls methods that need rights */
-#define CTL_VERB_HIDDEN  8u /* not in help and completion: an old spelling, or not for people */
+#define CTL_VERB_HIDDEN  8u /* left out of the help: an old spelling, or not for people */
 
 /* The flags of most verbs. */
 #define CTL_LOCAL  0u

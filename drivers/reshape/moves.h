@@ -2,7 +2,7 @@
 #pragma once
 
 /* Moves allocations together with their inventories, from the tree in Placement to the tree that
- * the host should have. Pure.
+ * the host should have. Pure, except for a debug message for each class.
  *
  * A class moves for all its consumers or for none. If one consumer cannot be placed, the class
  * keeps its old inventories, and so do the classes into which it would have turned. The other
