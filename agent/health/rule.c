@@ -80,8 +80,8 @@ HealthLift health_lift_from_text(const char *text)
         return _HEALTH_LIFT_INVALID;
 }
 
-/* Reports a problem with file, line and the name of the rule, if the name was read before. Always
- * returns -EINVAL. */
+/* Reports a problem with file, line (1 without a node) and the name of the rule, if the name was
+ * read before. Always returns -EINVAL. */
 _printf_(3, 4) static int complain(const Reader *reader, const yaml_node_t *node,
                                    const char *format, ...)
 {

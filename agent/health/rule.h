@@ -7,9 +7,10 @@
  * device is withheld.
  *
  * A bad rule is skipped, and so is one whose name a rule has that was added before, and each rule
- * after HEALTH_RULES_MAX. A file that is too large, not YAML or without a list "rules" is skipped
- * as a whole. Each problem is reported to the caller in words. The rest of a file after
- * HEALTH_RULES_MAX problems is skipped without words. */
+ * after HEALTH_RULES_MAX. A file that is too large, too deep, not YAML or without a list "rules" is
+ * skipped as a whole. Other members of a file, and its documents after the first, are ignored. Each
+ * problem is reported to the caller in words. The rest of a file after HEALTH_RULES_MAX problems is
+ * skipped without words. */
 
 #include "agent/health/pattern.h"
 #include "agent/state/yaml-text.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Reads attributes of PCI devices from sysfs. Each attribute is a small text. A text with another
- * form than the kernel's is no evidence, so its reader returns -ENODATA, or -ENODEV for the address
- * of a controller. Nothing is kept between two calls. The port above a device is its parent folder,
- * so a device without a port above it has no expected link and gives -ENODATA.
+/* Reads attributes of PCI devices from sysfs. Each attribute is a small text. A file that cannot be
+ * read, or a text without the value, is no evidence: its reader returns -ENODATA, or -ENODEV for
+ * the address of a controller. Nothing is kept between two calls. The port above a device is its
+ * parent folder, so a device without a port above it has no expected link and gives -ENODATA.
  *
  * Tests: tests/unit/agent/health/test-sysfs.c */
 
@@ -82,8 +82,8 @@ int health_sysfs_read_aer(const char *sysfs, const char *address, HealthEvidence
 }
 
 /* Reads a number of lanes ("16"), or a speed ("8.0 GT/s PCIe", "2.5 GT/s") in tenths. Returns
- * -ENODATA for other texts, such as "Unknown", and for numbers that no link has. The width of a
- * device that does not answer is 63. */
+ * -ENODATA for a text that does not begin with one, such as "Unknown", and for numbers that no link
+ * has. The width of a device that does not answer is 63. */
 static int read_amount(const char *sysfs, const char *address, const char *below, const char *name,
                        HealthEvidence kind, unsigned *ret)
 {

@@ -9,12 +9,14 @@
 /* Longest list of PCI devices that is read. */
 #define HEALTH_DEVICES_MAX 4096
 
-/* Lists the addresses of all PCI devices below sysfs ("/sys"), at most HEALTH_DEVICES_MAX. The
- * caller frees *ret. Returns their number, or a negative errno. */
+/* Lists the addresses of the PCI devices below sysfs ("/sys"), at most HEALTH_DEVICES_MAX. Leaves
+ * out addresses that pci_address_parse() rejects: their domain has five digits. The caller frees
+ * *ret, which can be NULL. Returns their number, or a negative errno. */
 int health_sysfs_list(const char *sysfs, char (**ret)[PCI_ADDRESS_SIZE]);
 
 /* Reads the number of uncorrected errors of one kind (HEALTH_AER_…) that the device counted since
- * it was found. Returns -ENODATA if the device has no such counter, or -ENOMEM. */
+ * it was found. Returns -ENODATA if the device has no such counter or it cannot be read, or
+ * -ENOMEM. */
 int health_sysfs_read_aer(const char *sysfs, const char *address, HealthEvidence kind,
                           uint64_t *ret);
 

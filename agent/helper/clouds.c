@@ -3,7 +3,7 @@
 /* Reads one cloud of clouds.yaml and puts it in the place of the configured access to Keystone and
  * Placement. A Cloud has two parsed files, clouds.yaml and secure.yaml. A value of the second file
  * overrides that of the first. The values are copied into the options of the configuration, with
- * the same checks as for the configuration file.
+ * the same checks as for the configuration file, except "verify".
  *
  * All options about Keystone, the endpoint, the token and the TLS files are cleared before the
  * copy. Otherwise a password of the configuration file could be sent to the Keystone of the cloud.
@@ -200,8 +200,8 @@ static void clear_keystone(Config *config)
 }
 
 /* Copies the members of "auth". They have the names of the options that [placement] auth_section
- * can move to another section (of_auth). The endpoint is such an option, but no member of
- * "auth". */
+ * can move to another section (of_auth). The endpoint and auth_type are such options, but no
+ * members of "auth". */
 static int set_auth(Config *config, Cloud *cloud, Error *reterr)
 {
         for (const ConfigOption *o = config_options; o->key; o++) {
@@ -217,7 +217,7 @@ static int set_auth(Config *config, Cloud *cloud, Error *reterr)
 }
 
 /* Copies the other members of the cloud that have an option, with the defaults of the openstack
- * client. */
+ * client. Only "verify: false" switches the check of certificates off. */
 static int set_rest(Config *config, Cloud *cloud, Error *reterr)
 {
         static const struct {

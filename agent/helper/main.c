@@ -19,10 +19,10 @@
  * owner of the state directory.
  *
  * Each order returns its document to run(), which prints it. Wrong arguments, a failure of the
- * hypervisor or of the configuration, a compute_id that cannot be used, and lack of memory end the
- * program with words and exit code 1. A failure of Keystone or Placement, or a refused repair, is a
- * part of the document, with exit code 0. The program ends after one order, so it waits for each
- * answer (placement_probe_ask()).
+ * hypervisor, of the configuration, of clouds.yaml or of the output, a compute_id that cannot be
+ * used, and lack of memory end the program with words and exit code 1. A failure of Keystone or
+ * Placement, or a refused repair, is a part of the document, with exit code 0. The program ends
+ * after one order, so it waits for each answer (placement_probe_ask()).
  *
  * Tests: tests/integration/agent/test_identity.py tests/integration/agent/test_keystone.py */
 
@@ -347,7 +347,7 @@ typedef struct Work {
         PlacementProviders tree; /* the tree with this host's uuid */
         IdentityPlan plan;
         Error placement_error; /* code 0: Placement answered all requests */
-        Error refused;         /* reason why the change was not made */
+        Error refused;         /* reason why the change was not made, or not completed */
         bool done;             /* the change was made */
 } Work;
 

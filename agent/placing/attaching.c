@@ -3,7 +3,7 @@
 /* The claim of a server that starts, and whose devices the agent chooses. The task refreshes the
  * guests, reads the consumer from Placement, and lets claims/fit/attach.h decide: the present claim
  * is answered, or a new one is made of the allocations. Nothing is written to Placement. A repeated
- * task has the same answer.
+ * task has the same answer while the allocations stay the same.
  *
  * While Placement does not answer, a present claim that has devices of all classes is answered: no
  * other consumer has these devices. A consumer without such a claim gets CLAIM_QUEUE_E_PLACEMENT.

@@ -99,7 +99,8 @@ static void claim_without_placement(ClaimTask *task, const Error *error)
 /* The function that ends a pending claim: claims_withdraw() or claims_release(). */
 typedef int (*ClaimEnd)(Claims *claims, int64_t id, const char *reason, Error *reterr);
 
-/* Ends the pending claim with this function. why is the reason in the history. */
+/* Ends the pending claim with this function. If that fails, the next round of settling releases it.
+ * why is the reason in the history. */
 static void give_up(ClaimTask *task, ClaimEnd end, const char *why)
 {
         Claims *claims = task->queue->config.service->claims;
@@ -145,7 +146,7 @@ static bool is_left(const Consumer *capacity, const Allocation *chosen)
 }
 
 /* Returns true if Placement has free capacity for all parts of the choice on this host. The refusal
- * was then due to the other parts, which come from providers that share with this host. */
+ * was then probably due to the other parts, which come from providers that share with this host. */
 static bool is_left_here(const ClaimTask *task, const HostView *view, const char *node)
 {
         bool left = true;

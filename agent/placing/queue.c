@@ -9,11 +9,12 @@
  * earlier one waits for its turn, so each consumer has one running task at a time. Claims, starts
  * of servers and refreshes also wait while guests are being adopted. A task with a caller calls it
  * when it ends. Settling adds one task at a time for the pending work in the database, and skips
- * consumers that have a task. A task frees itself at its end: no function uses it afterwards. A
- * conflict of Placement repeats a task after a random pause that grows. A task has at most
- * CLAIM_TASK_ATTEMPTS_MAX attempts. The order of a round is removals, moves, writes; each is tried
- * once in a round. A round that cannot run, and each failure of one of its tasks, marks all
- * removals that are pending then as late. */
+ * consumers that have a task, and removals whose consumer is the target of a pending move. A task
+ * frees itself at its end: no function uses it afterwards. A conflict of Placement repeats a task
+ * after a random pause that grows. A task has at most CLAIM_TASK_ATTEMPTS_MAX attempts. The order
+ * of a round is removals, moves, writes; each is tried at most once in a round. The first round, a
+ * round without a session or a permission, and each failure of a task of a round mark all removals
+ * that are pending then as late. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -175,8 +176,8 @@ static void end_refresh(ClaimTask *task)
 
 static const ClaimTaskKind refreshing_alone = { .run = end_refresh };
 
-/* Returns true if a claim, or an answer about its capacity, must wait: guests are being adopted,
- * and their amounts still look free. */
+/* Returns true if a claim, a start of a server, or an answer about capacity must wait: guests are
+ * being adopted, and their amounts still look free. */
 static bool is_held_up(const ClaimTask *task)
 {
         return (task->kind == &claim_task_claiming || task->kind == &claim_task_attaching ||
@@ -259,7 +260,8 @@ int claim_task_refresh(ClaimTask *task, ClaimRefresh what, Error *reterr)
         return 0;
 }
 
-/* Returns true if the task needs a device, and has not refreshed the guests yet. */
+/* Returns true if the task needs a device, and must refresh the guests before. Before the first
+ * poll, no need is known. */
 static bool needs_guests(const ClaimTask *task)
 {
         const HostFacts *facts = task->queue->config.service->facts;
@@ -402,7 +404,8 @@ bool claim_task_has_written(ClaimTask *task, int result, const Error *error)
 
 /* Reading */
 
-/* Stores the consumer that was read and continues the task. */
+/* Stores the consumer that was read and continues the task. A task that is held up now starts again
+ * later instead. */
 static void on_read(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
 {
         ClaimTask *task = userdata;
@@ -543,7 +546,8 @@ void claim_queue_move(ClaimQueue *queue, const Uuid *from, const Uuid *to, const
 
 /* Settling */
 
-/* Logs a reason once, and logs once when it is over. words "": no trouble. */
+/* Logs a reason that differs from the last one, and logs once when there is none any more. words
+ * "": no trouble. */
 static void note_trouble(ClaimQueue *queue, const char *words)
 {
         if (words[0] && strcmp(words, queue->trouble) != 0)
@@ -657,8 +661,8 @@ static ClaimTask *next_removal(ClaimQueue *queue, Claims *claims)
         return NULL;
 }
 
-/* Adds a task for the next pending move of the round. Skips consumers that have a task. NULL: there
- * is none. */
+/* Adds a task for the next pending move of the round. Skips consumers that have a task, and all
+ * moves when out of memory. NULL: there is none. */
 static ClaimTask *next_move(ClaimQueue *queue, Claims *claims)
 {
         ClaimMove move;

@@ -78,7 +78,8 @@ typedef struct ClaimQueueConfig {
         Uuid root;             /* the host's root provider */
         /* Returns the current session with Placement, or NULL if there is none yet. */
         Session *(*session)(void *userdata);
-        /* Called after each round of settling that ran a task. Can be NULL. */
+        /* Called after each round of settling that ran a task; for a round that
+         * claim_queue_dismiss() ended, after the next round. Can be NULL. */
         void (*settled)(void *userdata);
         /* Requests a refresh. claim_queue_refreshed() follows, never from inside the call. Returns
          * a negative errno with words if the data cannot be read now. NULL: claims use the known

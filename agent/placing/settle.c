@@ -5,9 +5,10 @@
  * a round, and moving.c settles moves. Each task reads the consumer first. A pure function of
  * agent/placing/decide.h then decides by the allocations that Placement has. A task changes the
  * claim database only after Placement has answered, except that a write is marked as sent before it
- * is sent. A removal stays pending while the agent's write can still arrive, and while the guest is
- * here. It ends without a request if nothing is left, another claim of the consumer owns the
- * allocations, or another writer placed them again. */
+ * is sent. A removal ends without a request if another writer placed the allocations again.
+ * Otherwise it stays pending while the agent's write can still arrive, and while a guest is here
+ * that would lose the allocations. It also ends without a request if nothing is left, or another
+ * claim of the consumer owns the allocations. */
 
 #include <errno.h>
 #include <inttypes.h>

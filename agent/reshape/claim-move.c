@@ -9,8 +9,9 @@
  * moves the rest of "after" by the rules that also move Placement's allocations. The differences
  * between the two sets are written in one transaction with the new tree.
  *
- * Claims move if the stored usage names an inventory that the new tree lacks. Nothing else decides.
- * A crash before the write therefore loses nothing: the next call finds the same difference. */
+ * Claims move if the stored tree has this host's root, and the stored usage names an inventory that
+ * the new tree lacks. Nothing else decides. A crash before the write therefore loses nothing: the
+ * next call finds the same difference. */
 
 #include "agent/reshape/claim-move.h"
 

@@ -3,11 +3,11 @@
 /* Runs reshapes and keeps their schedule, images and results. A reshape runs in rounds. A round
  * reads the tree. If no allocation has to move, the round publishes the new tree alone. Otherwise
  * it gathers the consumers and lets the driver move them (pure). Then it writes the image of the
- * old shape and sends one POST /reshaper. The new providers are created while the consumers are
- * read. They are empty until the request. A provider that the decision does not use is removed
- * again. A reshape that is only shown ends after the decision. An undo makes the decision from the
- * image of the last reshape (image.c). An image that cannot be written ends the reshape before the
- * request is sent.
+ * old shape and sends one POST /reshaper. Except in an undo, the new providers are created while
+ * the consumers are read. They are empty until the request. A provider that the decision does not
+ * use is removed again. A reshape that is only shown creates none, and ends after the decision. An
+ * undo makes the decision from the image of the last reshape (image.c). An image that cannot be
+ * written ends the reshape before the request is sent.
  *
  * If another client changes a consumer during the round, the request fails as a whole (doc/facts.md
  * E6). The next round then reads and decides again. A request that Placement refuses is repeated in

@@ -44,7 +44,7 @@ DEFINE_CLEANUP(ReshapeControl *, reshape_control_free);
  * NULL: not known. */
 void reshape_control_ask(ReshapeControl *control, ReshapeKind kind, const EventAuthor *by);
 
-/* Returns true if a requested reshape has not been made yet. */
+/* Returns true if a requested reshape has not begun yet. */
 bool reshape_control_is_asked(const ReshapeControl *control);
 
 /* Cancels the requested reshape: drops the request, or ends the reshape before it is sent. A
@@ -60,7 +60,7 @@ int reshape_control_cancel(ReshapeControl *control);
 bool reshape_control_is_due(ReshapeControl *control, bool needed, bool may,
                             const ProviderTree *remote);
 
-enum { RESHAPE_CONTROL_E_NO_UNDO = 1 }; /* there is nothing to undo, or its image cannot be read */
+enum { RESHAPE_CONTROL_E_NO_UNDO = 1 }; /* there is nothing to undo, or the undo cannot begin */
 
 /* Begins the reshape that is due. Everything except snapshot, which is referenced, is borrowed
  * until done is called. That is never from inside this call. If Placement cannot be used, the
@@ -88,13 +88,13 @@ int reshape_control_alone(ReshapeControl *control, bool needed, const TreeMaker 
 /* The results of the last reshapes. */
 typedef struct ReshapeState {
         bool at_start; /* the reshape of the start is still due, or runs */
-        Error error; /* reason why the last reshape failed that Placement answered, except an undo;
-                        code 0: none failed */
+        Error error;   /* reason why the last reshape failed that Placement answered, except an undo
+                          and a shown one; code 0: none failed */
         Error undo_error; /* reason why the last requested undo failed; the tree keeps the shape of
                              the host */
         ReshapeImage image; /* the reshape that ended last; empty if it failed or was only shown */
         json_t *document; /* the last decision about consumers in the form of agent/reshape/image.h;
-                             NULL: none */
+                             NULL: none, or a later request had no effect */
 } ReshapeState;
 
 const ReshapeState *reshape_control_get_state(const ReshapeControl *control);

@@ -4,13 +4,14 @@
  *
  * An undo compares three states of each provider and consumer: before and after the reshape, and
  * the current one. It changes only inventories, parents and allocations that the reshape changed. A
- * provider that the reshape created is removed, and one that it removed is created again, with its
- * traits and without its aggregates. The current inventory or allocations must equal those after
- * the reshape. A difference means that another writer has changed them since, so the undo fails
- * with EBUSY and changes nothing in Placement. There are three exceptions. An inventory or provider
- * that the reshape created is removed even if its values differ now; only a use by another consumer
- * is EBUSY. A provider that the reshape removed and that exists again gets its old inventories and
- * traits. A provider that was moved again since keeps its parent. */
+ * provider that the reshape created is removed unless it still has children, and one that it
+ * removed is created again, with its traits and without its aggregates. The current inventory or
+ * allocations must equal those after the reshape. A difference means that another writer has
+ * changed them since, so the undo fails with EBUSY and changes nothing in Placement. There are
+ * three exceptions. An inventory or provider that the reshape created is removed even if its values
+ * differ now; only a use by another consumer is EBUSY. A provider that the reshape removed and that
+ * exists again gets its old inventories and traits. A provider that was moved again since keeps its
+ * parent. */
 
 #include "agent/reshape/image.h"
 
@@ -270,8 +271,9 @@ static int restore_provider(const ReshapeImage *image, const Provider *before, P
         return 0;
 }
 
-/* Moves a provider back below its old parent if the reshape moved it and it was not moved since. A
- * parent that the reshape created has no children then, so that restore_tree() can remove it. */
+/* Moves a provider back below its old parent if the reshape moved it and it was not moved since. So
+ * a parent that the reshape created loses this child, and restore_tree() can remove it after its
+ * last one. */
 static int restore_parent(const ReshapeImage *image, const Provider *before, ProviderTree *tree)
 {
         const Provider *after = provider_tree_find(image->after.tree, &before->uuid);

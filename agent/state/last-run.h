@@ -10,12 +10,12 @@
 
 /* The reasons, which are all that the file is evidence of. */
 typedef enum StartReason {
-        START_UNKNOWN, /* the file cannot be read, or an identity exists without it */
-        START_FIRST,   /* there is no file, and the host has no identity of an earlier process */
-        START_CLEAN,   /* the last process ended cleanly, in the same boot and version */
-        START_UPGRADE, /* it ended cleanly and had another version, in any boot */
-        START_REBOOT,  /* it ended cleanly before the host booted, in the same version */
-        START_CRASH,   /* it did not end cleanly, in the same boot */
+        START_UNKNOWN,      /* the file cannot be used, or an identity exists without it */
+        START_FIRST,        /* there is no file, and this start created the host's identity */
+        START_CLEAN,        /* the last process ended cleanly, in the same boot and version */
+        START_UPGRADE,      /* it ended cleanly and had another version, in any boot */
+        START_REBOOT,       /* it ended cleanly before the host booted, in the same version */
+        START_CRASH,        /* it did not end cleanly, in the same boot */
         START_CRASH_REBOOT, /* it did not end cleanly before the host booted */
         _START_REASON_MAX,
 } StartReason;

@@ -5,11 +5,11 @@
  * step a crash can undo the rename, but until then the new file is in force. Other failures leave
  * the old file.
  *
- * A file with content that cannot be used is set aside as PATH.corrupt. So the daemon starts
- * without it, and the operator can still examine it. A file that cannot be read stays, and the
- * caller gets the error. SUFFIX must be unique if two processes can write the file at the same
- * time. The lock of the state folder, which is also taken here, prevents that for all files of the
- * daemon, but not for compute_id. */
+ * A file with content that cannot be used is set aside as PATH.corrupt, or removed if the rename
+ * fails. So the daemon starts without it, and the operator can still examine a file that was set
+ * aside. A file that cannot be read stays, and the caller gets the error. SUFFIX must be unique if
+ * two processes can write the file at the same time. The lock of the state folder, which is also
+ * taken here, prevents that for all files of the daemon, but not for compute_id. */
 
 #include "agent/state/state-file.h"
 
@@ -179,7 +179,7 @@ int state_file_load(const char *path, const char *format,
 }
 
 /* Makes the error for a locked folder. pid 0: the other process is in another PID namespace, so it
- * has no number here. */
+ * has no number here, or has just released the lock. */
 static int refuse_busy(const char *path, pid_t pid, Error *reterr)
 {
         char who[40] = "Another process";

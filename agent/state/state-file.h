@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Reads and writes small files in [agent] state_dir, most of them JSON, and locks this folder. A
+/* Reads and writes small files, most of them JSON in [agent] state_dir, and locks this folder. A
  * file is written as a whole, so a reader after any crash finds the old text or the new one. All
  * functions block on the disk. */
 
@@ -18,8 +18,9 @@ int state_file_write(const char *path, const json_t *json, Error *reterr);
 /* Reads a JSON object whose member "format" equals format; the caller owns it. Returns -ENOENT
  * without words if there is no file. Another content gives -EBADMSG with words, and the file is
  * renamed to PATH.corrupt (over an older one), or removed if that fails. The same happens if the
- * memory ends inside of a string (json_parse()). Other errors, also -ENOMEM and those for a file
- * above 16 MiB, are a negative errno with words, and the file stays. */
+ * memory ends inside of a string (json_parse()). The file stays if memory is too short for that, or
+ * if the folder cannot be written. Other errors, also -ENOMEM and those for a file above 16 MiB,
+ * are a negative errno with words, and the file stays. */
 int state_file_read(const char *path, const char *format, json_t **ret, Error *reterr);
 
 /* Writes text to PATH.SUFFIX, syncs it, gives it its name and syncs the folder. replace: it takes
@@ -37,7 +38,7 @@ int state_file_remove(const char *path);
 
 /* Reads the file like state_file_read() and passes its content to read(). The content is borrowed
  * during that call. Returns 1, 0 if there is no file, or a negative errno with words. A file that
- * read() rejects is renamed to PATH.corrupt, except after -ENOMEM. */
+ * read() rejects is set aside likewise, except after -ENOMEM. */
 int state_file_load(const char *path, const char *format,
                     int (*read)(const json_t *json, void *userdata, Error *reterr), void *userdata,
                     Error *reterr);
@@ -48,7 +49,7 @@ int state_file_load(const char *path, const char *format,
  * descriptor of the file.
  *
  * The caller keeps the descriptor in *ret, and closes it to release the lock. Returns -EBUSY with
- * words that name the process with the lock (unless it is in another PID namespace), or another
- * negative errno with words. A read-only file system needs no lock: *ret is then -EBADF, and the
- * result is 0. Blocks on the disk, never on the other process. */
+ * words that name the process with the lock (unless it is in another PID namespace or has just
+ * released the lock), or another negative errno with words. A read-only file system needs no lock:
+ * *ret is then -EBADF, and the result is 0. Blocks on the disk, never on the other process. */
 int state_lock_take(const char *state_dir, int *ret, Error *reterr);

@@ -11,9 +11,9 @@
  * without the effect. The tree maker calls cordon_clear() before the driver and the device watch
  * edit a tree, and cordon_apply() after them.
  *
- * Each change by an operator or a health rule is written to the disk before it takes effect, and is
- * undone in memory if the write fails. A failed write can leave a time in lifted, which does no
- * harm: it is that of now. The words for people are made at each change.
+ * Each change by an operator or a health rule is written to the disk before it takes effect (not if
+ * read_only), and is undone in memory if the write fails. A failed write can leave a time in
+ * lifted, which does no harm: it is that of now. The words for people are made at each change.
  *
  * LIMITATIONS: reserved amounts that cannot be written until the agent restarts are lost, and the
  * device stays reserved after its cordon is lifted. */

@@ -16,9 +16,9 @@
  *
  * A cordon of a device belongs to a person or to a health rule (agent/health/rule.h). A rule never
  * changes a cordon of a person, and takes over one of another rule only if its own is harder to
- * lift (agent/health/judge.h). A person can take over and lift each one. The time at which a person
- * lifted a cordon is kept, because older evidence must not cordon the device again. Main thread;
- * blocks on the disk. */
+ * lift (agent/health/judge.h). A person can take over and lift each one. The last 1024 times at
+ * which a person lifted one are kept, because older evidence must not cordon the device again. Main
+ * thread; blocks on the disk. */
 
 #include <jansson.h>
 
@@ -45,9 +45,9 @@ typedef struct CordonState {
         uint64_t lifted_usec; /* CLOCK_REALTIME when a person lifted a cordon last; 0: never */
 } CordonState;
 
-/* Loads the cordons. A file that cannot be read is logged as an error. There are no cordons then.
- * A damaged entry is logged and left out. read_only: never write the file (--dry-run).
- * Returns -ENOMEM on failure. */
+/* Loads the cordons. A file that cannot be read is logged as an error. There are no cordons then. A
+ * damaged entry is logged and left out. read_only: later changes are not written (--dry-run), but a
+ * damaged file is set aside (state_file_load()). Returns -ENOMEM on failure. */
 int cordon_new(Cordon **ret, const char *state_dir, bool read_only);
 Cordon *cordon_free(Cordon *cordon);
 DEFINE_CLEANUP(Cordon *, cordon_free);
@@ -62,12 +62,12 @@ bool cordon_is_member(const Cordon *cordon, const char *address);
 /* Returns true if the device of a set at the PCI address is cordoned alone. */
 bool cordon_has_member(const Cordon *cordon, const char *address);
 
-/* Cordons the host or a device, and returns when the cordon is on disk. device: "" for the host,
- * else the name or uuid of its provider, libvirt's name or the PCI address. The device must be in
- * tree or in a set, unless tree is NULL. A call for a cordoned device changes only owner, author,
- * time and reason; so a person takes over the cordon of a rule. now_usec is CLOCK_REALTIME. Returns
- * -ENODEV, -EINVAL or the error of the disk, with words, or -ENOMEM. The cordon is then not set,
- * unless memory was short after the write. */
+/* Cordons the host or a device, and returns when the cordon is on disk, unless read_only. device:
+ * "" for the host, else the name or uuid of its provider, libvirt's name or the PCI address. The
+ * device must be in tree or in a set, unless tree is NULL. A call for a cordoned device changes
+ * only owner, author, time and reason; so a person takes over the cordon of a rule. now_usec is
+ * CLOCK_REALTIME. Returns -ENODEV, -EINVAL or the error of the disk, with words, or -ENOMEM. The
+ * cordon is then not set, unless memory was short after the write. */
 int cordon_set(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const char *device,
                const char *reason, const char *who, uint64_t now_usec, Error *reterr);
 
@@ -85,7 +85,7 @@ int cordon_lift(Cordon *cordon, const ProviderTree *tree, const Uuid *root, cons
                 uint64_t now_usec, Error *reterr);
 
 /* Lifts the cordon of a device if the rule owns it, without a note of the time. Returns 1 if it was
- * lifted, 0 if the rule owns no cordon of the device, or an error of the disk with words. */
+ * lifted, 0 if the rule owns no cordon of the device, or an error of cordon_set(). */
 int cordon_lift_by_rule(Cordon *cordon, const ProviderTree *tree, const Uuid *root,
                         const char *device, const char *rule, Error *reterr);
 
