@@ -6,8 +6,8 @@
  *
  * The main data are the set of all addresses and mdevs that domains have, and an array of virtual
  * functions. The array is sorted by card, so that the functions of a card are one range. The device
- * ledger calls device_blocks_find() for each present device. Pure; reads only the snapshot and the
- * configuration. */
+ * ledger calls device_blocks_find() for each present device that has not another one at its place.
+ * Pure; reads only the snapshot and the configuration. */
 
 #include "agent/tree/device-blocks.h"
 

@@ -8,14 +8,15 @@
  * A device is expected once a provider was reported for it. When the device is missing, its
  * provider stays in the tree with all capacity reserved. The provider stays as long as one of these
  * conditions holds. First, a domain has a part of the device, or a consumer in Placement has an
- * allocation from it. Second, the host was rebooted and the device is not back. Third, the host
- * lists the device, but it offers nothing: its driver was reloaded, its types cannot be read, or
- * its virtual functions are gone. Fourth, the host stopped listing it in this boot (it was
- * unplugged, or is failing), less than DEVICE_GONE_HOLDS times the hold ago.
+ * allocation from it or might have one. Second, the host was rebooted and the device is not back.
+ * Third, the host lists the device, but it offers nothing: its driver was reloaded, its types
+ * cannot be read, or its virtual functions are gone. Fourth, the host stopped listing it in this
+ * boot (it was unplugged, or is failing), less than DEVICE_GONE_HOLDS times the hold ago.
  *
  * A changed configuration of devices ends the expectation of a device that is not in use. It ends
  * that of a listed device in any case, because the operator removed it from the configuration. A
- * device that reports that it can create no more of its configured type is not missing either.
+ * device that reports that it can create no more of its configured type is not missing either. Nor
+ * is one whose provider has another name now, or whose uuid another provider has.
  *
  * A device is more than its address. If another device is at the address of one that a claim or a
  * domain has, the first device is missing. Its provider stays reserved until the device is back, or
@@ -121,16 +122,17 @@ typedef enum DeviceChange {
 } DeviceChange;
 
 /* Edits ledger and tree. The driver has just made tree from snapshot. change is called for each
- * change of a device during the update; the device is borrowed. Sets ledger->changed if the file
- * must be written. Returns -ENOMEM, which leaves both undefined, or -EINVAL with words if tree has
- * no root or a provider cannot be restored. */
+ * change of a device during the update; the device is borrowed. The loss of a held device, and the
+ * end of one that was not missing, are no changes. Sets ledger->changed if the file must be
+ * written. Returns -ENOMEM, which leaves both undefined, or -EINVAL with words if tree has no root
+ * or a provider cannot be restored. */
 int device_ledger_update(DeviceLedger *ledger, const Snapshot *snapshot, ProviderTree *tree,
                          const Uuid *root, const DeviceUpdateInput *input,
                          void (*change)(const LedgerDevice *device, DeviceChange change,
                                         void *userdata),
                          void *userdata, Error *reterr);
 
-/* Returns the next time after this moment when an update has an effect without a change of the
+/* Returns the next time after this moment when an update can have an effect without a change of the
  * host, by CLOCK_BOOTTIME. UINT64_MAX: never. */
 uint64_t device_ledger_due_usec(const DeviceLedger *ledger, const DeviceUpdateInput *input);
 

@@ -7,9 +7,9 @@
  * each tree.
  *
  * The file is written after an update that changed the ledger, before the tree is published. A
- * crash therefore loses no device that Placement has, unless the write failed, which is logged. A
- * tree that was not made from Placement's is a preview: the update runs on a copy of the ledger and
- * is not stored or logged. */
+ * crash therefore loses no device that Placement has, unless the write failed. A tree that was not
+ * made from Placement's is a preview: the update runs on a copy of the ledger and is not stored or
+ * logged. */
 
 #include "agent/tree/device-watch.h"
 
@@ -108,7 +108,8 @@ int device_watch_new(DeviceWatch **ret, const char *state_dir, const HostConfig 
         return 0;
 }
 
-/* Writes the ledger if it changed. A failed write is repeated after the next update. */
+/* Writes the ledger if it changed, or if there is no file yet. A failed write is repeated after the
+ * next update. It is logged, except a lack of memory for the JSON. */
 static void save(DeviceWatch *watch)
 {
         _cleanup_json_ json_t *json = NULL;

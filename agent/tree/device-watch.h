@@ -3,8 +3,8 @@
 
 /* Runs the device ledger, the list of devices that this host is expected to have. The ledger is
  * stored in "devices.json" of state_dir, written before a request is sent. A journal message
- * reports each device that goes missing, comes back, is not expected any more, is exchanged, or is
- * blocked by another one or not any more. Main thread; blocks on the disk. */
+ * reports each device that goes missing, comes back, is not expected any more after it was missing,
+ * is exchanged, or is blocked by another one or not any more. Main thread; blocks on the disk. */
 
 #include "agent/tree/cordon.h"
 #include "agent/tree/device-ledger.h"
@@ -31,8 +31,8 @@ typedef struct DeviceWatch {
 } DeviceWatch;
 
 /* Loads the ledger. A file that cannot be read is logged, and the ledger is then empty. config is
- * borrowed, device_specs only for the call. hold_usec is that of DeviceUpdateInput. read_only:
- * never write the file (--dry-run). Returns -ENOMEM on failure. */
+ * borrowed, device_specs only for the call. hold_usec is that of DeviceUpdateInput. read_only: the
+ * file is not written (--dry-run), but a damaged one is set aside. Returns -ENOMEM on failure. */
 int device_watch_new(DeviceWatch **ret, const char *state_dir, const HostConfig *config,
                      char *const device_specs[], uint64_t hold_usec, bool read_only);
 DeviceWatch *device_watch_free(DeviceWatch *watch);
@@ -41,7 +41,7 @@ DEFINE_CLEANUP(DeviceWatch *, device_watch_free);
 /* Updates the ledger and edits tree, which the driver has just made of trees->snapshot. claims
  * names the devices of claims; NULL: not known. retained has the inventories in use in Placement;
  * NULL: no Placement. If the tree was not made from Placement's (trees->known is false), the ledger
- * is unchanged, and nothing is logged. Then only n_missing and missing follow this update. A file
+ * is unchanged, and no change is logged. Then only n_missing and missing follow this update. A file
  * that cannot be written is logged, and written again after the next update. Returns -ENOMEM, or
  * -EINVAL with words, on failure. */
 int device_watch_apply(DeviceWatch *watch, Claims *claims, const RetainedTrees *trees,
@@ -55,6 +55,6 @@ int device_watch_apply(DeviceWatch *watch, Claims *claims, const RetainedTrees *
 const DeviceFacts *device_watch_note_facts(DeviceWatch *watch, Claims *claims, const Cordon *cordon,
                                            const StringSet *left, const Snapshot *snapshot);
 
-/* Returns the microseconds until an update of the same host would have another result; UINT64_MAX:
+/* Returns the microseconds until an update of the same host can have another result; UINT64_MAX:
  * never. If a time came due since the last update or the last call, it returns 0 once. */
 uint64_t device_watch_due_in_usec(DeviceWatch *watch);

@@ -42,8 +42,8 @@ int provider_additions_from_json(const json_t *json, ProviderAdditions *ret, Err
  * writer. An entry with such a class is skipped. Such a trait stays when the entry is removed. An
  * entry for "$COMPUTE_NODE" is skipped only for such a provider. An entry is also skipped if there
  * is no such provider, or if an earlier entry named it in another way. Each skipped entry is
- * reported in words. The caller frees ret_after. Returns -ENOMEM on failure, with
- * tree undefined and ret_after unchanged. */
+ * reported in words, except one for "$COMPUTE_NODE" without any provider. The caller frees
+ * ret_after. Returns -ENOMEM on failure, with tree undefined and ret_after unchanged. */
 int provider_merge(ProviderTree *tree, const ProviderYaml *yaml, const char *owner_trait,
                    const ProviderAdditions *before, ProviderAdditions *ret_after,
                    ProviderYamlProblem problem, void *userdata);

@@ -66,7 +66,7 @@ const char *provider_yaml_target(const ProviderYamlEntry *entry)
         return entry->compute_node ? COMPUTE_NODE : entry->name ? entry->name : entry->uuid.text;
 }
 
-/* Reports a problem with file and line. Always returns -EINVAL. */
+/* Reports a problem with the file, and with the line if there is a node. Always returns -EINVAL. */
 _printf_(3, 4) static int complain(const Reader *reader, const yaml_node_t *node,
                                    const char *format, ...)
 {

@@ -28,7 +28,8 @@ typedef enum RetainedUse {
 } RetainedUse;
 
 /* Loads the file. A file that cannot be read is logged and ignored, and so is a damaged item of it,
- * without the others. read_only: never write it (--dry-run). Returns -ENOMEM on failure. */
+ * without the others. read_only: the file is not written (--dry-run), but one that is no list is
+ * set aside. Returns -ENOMEM on failure. */
 int retained_new(Retained **ret, const char *state_dir, bool read_only);
 Retained *retained_free(Retained *retained);
 DEFINE_CLEANUP(Retained *, retained_free);
@@ -43,8 +44,8 @@ void retained_clear(Retained *retained, ProviderTree *tree);
 int retained_want(Retained *retained, const Uuid *provider);
 
 /* Returns the providers whose allocations must be read now: those of the last tree that lack an
- * inventory, and those of retained_want(). Borrowed until the next call. Returns -ENOMEM on
- * failure. */
+ * inventory, and those of retained_want(). Borrowed until the next call of it, or of
+ * retained_set_holders(). Returns -ENOMEM on failure. */
 int retained_ask(Retained *retained, const Uuid **ret, size_t *ret_n);
 
 /* Checks whether the last answer covers all providers that retained_ask() would return. */

@@ -58,8 +58,8 @@ static void describe_local_disk(LocalDisk decision, const LocalDiskFacts *facts,
                          why, name, shares, amount);
 }
 
-/* Removes sharing providers that are roots beside the host's own. The tree that claims had before
- * the start has them; Placement's tree of a host has none. */
+/* Removes sharing providers without children that are roots beside the host's own. The tree that
+ * claims had before the start has them; Placement's tree of a host has none. */
 static void drop_pools(ProviderTree *tree, const Uuid *root)
 {
         for (size_t i = tree->n_providers; i > 0; i--) {
