@@ -3,10 +3,10 @@
 
 /* Allocates memory for secrets and for data that contains them: passwords, tokens, requests.
  *
- * This memory is in pages for secrets only, which core dumps omit (MADV_DONTDUMP), and is wiped
- * when it is freed. Memory of the heap would be in core dumps, and would keep the secret until
- * another allocation overwrites it. Only a build with the address, memory or thread sanitizer uses
- * the heap, and wipes too. Any thread can call. The functions block only for a short lock, and
+ * This memory is in pages for secrets only, which core dumps omit unless MADV_DONTDUMP fails, and
+ * is wiped when it is freed. Memory of the heap would be in core dumps, and would keep the secret
+ * until another allocation overwrites it. Only a build with the address, memory or thread sanitizer
+ * uses the heap, and wipes too. Any thread can call. The functions block only for a short lock, and
  * allocation can map pages. Memory from here must be freed by secret_free(). */
 
 #include "base/macros.h"

@@ -13,9 +13,9 @@
  *
  * A free function can become each type that the configuration allows for it and that the hardware
  * lists as creatable. A card can create as many vGPUs of a type as its remaining framebuffer and
- * the limit of the type (max_instances) allow. If a size is unknown, the limit alone decides.
- * Without that limit too, one more is certain, because the hardware lists the type. One more is not
- * certain while a claim waits for its type.
+ * the limit of the type (max_instances) allow. If a size is unknown, the limit alone decides. While
+ * no claim waits for its type, one more within the limit is certain whatever the sizes are, because
+ * the hardware lists the type. Without a known size and a limit, no more than this one counts.
  *
  * In homogeneous mode all vGPUs of a card have one type, and the hardware shows that only after the
  * first type is set. Therefore a claimed type that is not set yet excludes all other types. If the

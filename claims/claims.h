@@ -92,8 +92,8 @@ int claims_shift(Claims *claims, const ProviderTree *tree, const StoreShift *shi
                  size_t n_shifts, Error *reterr);
 
 /* Replaces the allocations of a living claim by those of share on this host's providers. Devices
- * and layout stay. Providers and classes that the host does not have are left out. Returns
- * CLAIM_E_NOT_FOUND or -EBUSY. */
+ * and layout stay. Providers and classes that the host does not have are left out. All of it counts
+ * for the group without a suffix. Returns CLAIM_E_NOT_FOUND or -EBUSY. */
 int claims_complete(Claims *claims, int64_t id, const Consumer *share, Error *reterr);
 
 /* Adds the shifts that change the allocations of one claim from before to after. Decreases are
@@ -140,8 +140,8 @@ int claims_claim(Claims *claims, const ClaimRequest *request, const ClaimPlacing
 
 /* Checks whether a request would fit now, and which answer each provider gives to it. Returns an
  * outcome as claims_claim() does, with its words, but looks for no claim of a consumer. The rules
- * reject here, too. Takes at most patience_usec; with 0 only FIT_WORK_MAX bounds it. Writes
- * nothing. ret must be zeroed. */
+ * reject here, too, as for a claim that is neither placed nor being written to Placement. Takes at
+ * most patience_usec; with 0 only FIT_WORK_MAX bounds it. Writes nothing. ret must be zeroed. */
 int claims_explain(Claims *claims, const ResourceRequest *request, uint64_t patience_usec,
                    FitVerdicts *ret, Error *reterr);
 
@@ -216,7 +216,7 @@ int claims_check_again(Claims *claims, int64_t id, const HostDomain *domain, Err
 const char *claims_boot_id(const Claims *claims);
 const char *claims_node(const Claims *claims);
 
-/* Yields the host as the last claims_set_providers() stored it, also before this start. A host
- * without Placement thereby keeps the values that an operator set there. Includes withheld
- * providers and the usage of each. Borrowed until the next call on claims. */
+/* Yields the host as the last claims_set_providers() or claims_shift() stored it, also before this
+ * start. A host without Placement thereby keeps the values that an operator set there. Includes
+ * withheld providers and the usage of each. Borrowed until the next call on claims. */
 int claims_host(Claims *claims, const HostView **ret, Error *reterr);

@@ -4,8 +4,8 @@
  * the only gate before the fit and the store: it checks the uuid, texts, classes, traits, amounts,
  * subtrees, layout and mappings, and at last the sums over all groups. The first fault ends the
  * check, and reterr describes it. No function keeps or changes the request. The text of a request
- * is canonical, so that equal requests can be compared as texts. It lacks the providers that a
- * caller chose (RequestGroup.provider, mappings).
+ * is canonical but for the order of the lists of same_subtree, so that equal requests can be
+ * compared as texts. It lacks the providers that a caller chose (RequestGroup.provider, mappings).
  *
  * Tests: tests/unit/claims/claim/test-claim-request.c */
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Compares the devices of a claim with the allocations of its consumer, provider by provider. A
- * claim is kept if it has as many devices of the classes on each provider as Placement allocates
- * there. The devices of a set count as their members. The class of a device comes from the facts. A
- * device that the host lost has no class. It counts if its provider has an allocation of one of the
- * classes. It does not show that a class is placed while Placement is away.
+ * claim is kept if it has as many devices of all the classes together on each provider as Placement
+ * allocates there. The devices of a set count as their members. The class of a device comes from
+ * the facts. A device that the host lost has no class. It counts if its provider has an allocation
+ * of one of the classes. It does not show that a class is placed while Placement is away.
  *
  * Invariant: a verdict without an error means that each device that the server gets is on the host.
- * Limit: mediated devices are checked by their parent device, because they can be made again. */
+ * Limits: mediated devices are checked by their parent device, because they can be made again.
+ * While the functions of the host are unknown, each PCI device counts as present. */
 
 #include "claims/fit/attach.h"
 
