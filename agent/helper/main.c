@@ -19,10 +19,10 @@
  * owner of the state directory.
  *
  * Each order returns its document to run(), which prints it. Wrong arguments, a failure of the
- * hypervisor, of the configuration, of clouds.yaml or of the output, a compute_id that cannot be
- * used, and lack of memory end the program with words and exit code 1. A failure of Keystone or
- * Placement, or a refused repair, is a part of the document, with exit code 0. The program ends
- * after one order, so it waits for each answer (placement_probe_ask()).
+ * hypervisor, of the configuration or of clouds.yaml, and a compute_id that cannot be used end the
+ * program with words and exit code 1. So do a failed output and lack of memory. A failure of
+ * Keystone or Placement, or a refused repair, is a part of the document, with exit code 0. The
+ * program ends after one order, so it waits for each answer (placement_probe_ask()).
  *
  * Tests: tests/integration/agent/test_identity.py tests/integration/agent/test_keystone.py */
 

@@ -6,8 +6,9 @@
  * move later, without a caller. If the move has arrived in Placement, the claim follows. If not,
  * the move is given up: a write raises the generation of the source, so that a late request fails.
  * Without the permission to write, and if the source has nothing here, there is no such write. A
- * move fails if the source has no claim or the target has one, unless it was done before. It fails
- * if both consumers have allocations on this host, and if the agent must not write allocations that
+ * move that was not done before fails if the source has no claim or a pending one, or the target
+ * has a claim. So does one beside another pending move of the same source or target. It fails if
+ * both consumers have allocations on this host, and if the agent must not write allocations that
  * still belong to the source. If another writer moved them, or if neither consumer has any while a
  * caller waits, only the claim moves. Without Placement, only the claim moves too. The allocations
  * that the target has elsewhere stay. */

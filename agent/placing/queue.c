@@ -8,13 +8,13 @@
  * Tasks are in one list in the order of their arrival. A task that shares a consumer with an
  * earlier one waits for its turn, so each consumer has one running task at a time. Claims, starts
  * of servers and refreshes also wait while guests are being adopted. A task with a caller calls it
- * when it ends. Settling adds one task at a time for the pending work in the database, and skips
- * consumers that have a task, and removals whose consumer is the target of a pending move. A task
- * frees itself at its end: no function uses it afterwards. A conflict of Placement repeats a task
- * after a random pause that grows. A task has at most CLAIM_TASK_ATTEMPTS_MAX attempts. The order
- * of a round is removals, moves, writes; each is tried at most once in a round. The first round, a
- * round without a session or a permission, and each failure of a task of a round mark all removals
- * that are pending then as late. */
+ * when it ends. Settling adds one task at a time for the pending work in the database. It skips
+ * consumers that have a task, and removals of a consumer to which a move is pending. A task frees
+ * itself at its end: no function uses it afterwards. A conflict of Placement repeats a task after a
+ * random pause that grows. A task has at most CLAIM_TASK_ATTEMPTS_MAX attempts. The order of a
+ * round is removals, moves, writes; each is tried at most once in a round. The first round, a round
+ * without a session or a permission, and each failure of a task of a round mark all removals that
+ * are pending then as late. */
 
 #include <errno.h>
 #include <inttypes.h>

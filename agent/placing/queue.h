@@ -30,9 +30,10 @@
  * consumer was claimed again. Such a request removes or moves the new allocations; an audit finds
  * this.
  *
- * No transaction of the database is open while the agent waits for Placement. The task of a claim
- * reserves its consumer against the healer. A consumer has one task at a time, and later tasks wait
- * for it. Main thread. A callback can run inside the function that receives it. */
+ * No transaction of the database is open while the agent waits for Placement. A task of a claim
+ * that reads its consumer reserves the consumer against the healer. A consumer has one task at a
+ * time, and later tasks wait for it. Main thread. A callback can run inside the function that
+ * receives it. */
 
 #include <systemd/sd-event.h>
 
@@ -123,18 +124,20 @@ void claim_queue_claim(ClaimQueue *queue, const ClaimRequest *request, ClaimQueu
 /* Yields the claim of a server that starts, with the devices that it attaches: its present claim,
  * or a new one that is made of its allocations in Placement (agent/placing/attaching.c). classes:
  * the classes whose devices the agent chooses, at least one. The consumer is copied. classes and by
- * are borrowed until done. Writes nothing to Placement. Without [placement] the result is
- * CLAIM_QUEUE_E_NOT_PLACED. During an outage only a present claim with devices of all classes is
- * answered. Otherwise the result is an error, usually CLAIM_QUEUE_E_PLACEMENT. */
+ * are borrowed until done. Writes nothing to Placement. The caller notifies the watcher as after
+ * claim_queue_claim(). Without [placement] the result is CLAIM_QUEUE_E_NOT_PLACED. During an outage
+ * only a present claim with devices of all classes is answered. Otherwise the result is an error,
+ * usually CLAIM_QUEUE_E_PLACEMENT. */
 void claim_queue_attach(ClaimQueue *queue, const Uuid *consumer, const StringSet *classes,
                         const EventAuthor *by, ClaimQueueDone done, void *userdata);
 
 /* Moves the claim of one consumer to another, with its allocations in Placement: one POST
  * /allocations. to_type NULL: "INSTANCE" for a claim of a migration, else "MIGRATION". A repeated
  * move is not an error. CLAIM_E_NOT_FOUND: from has no claim, or a pending one. CLAIM_E_CONFLICT:
- * to has a claim or another move, or both consumers have allocations on this host.
- * CLAIM_QUEUE_E_NOT_PLACED: the agent must not write, and no other writer has moved the
- * allocations. from, to and to_type are copied. by is the caller, borrowed until done. */
+ * to has a claim, another move of from or to this consumer is pending, or both consumers have
+ * allocations on this host. CLAIM_QUEUE_E_NOT_PLACED: the agent must not write, and no other writer
+ * has moved the allocations. from, to and to_type are copied. by is the caller, borrowed until
+ * done. */
 void claim_queue_move(ClaimQueue *queue, const Uuid *from, const Uuid *to, const char *to_type,
                       const EventAuthor *by, ClaimQueueDone done, void *userdata);
 
@@ -157,7 +160,8 @@ const char *claim_queue_count_pending_writes(const ClaimQueue *queue, PendingWri
 /* Ends a claim as claims_release() does. everywhere: also removes its allocations on this host that
  * another writer placed. The removal from Placement is settled later. The caller notifies the
  * watcher of the service. Returns the results of claims_release(), -EIO without a database, or
- * CLAIM_QUEUE_E_REFUSED if [agent] nova forbids the removal that everywhere requests. */
+ * CLAIM_QUEUE_E_REFUSED if [agent] nova forbids the removal that everywhere requests. After another
+ * error, a claim with everywhere can already count as written by the agent. */
 int claim_queue_release(ClaimQueue *queue, int64_t id, const char *reason, bool everywhere,
                         Error *reterr);
 

@@ -117,8 +117,9 @@ struct ClaimQueue {
 };
 
 /* Reads a consumer from Placement to *ret, a member of the task that is NULL before. Calls next
- * after a success. If Placement cannot be used, calls away() of the kind. Without one, and after
- * another failure, the task fails. */
+ * after a success, unless the task is held up now and must start again later. If Placement cannot
+ * be used, calls away() of the kind. Without away() or without a session, and after another
+ * failure, the task fails. */
 void claim_task_read(ClaimTask *task, const Uuid *consumer, Consumer **ret, ClaimTaskNext next);
 
 /* Reserves the consumer until the task ends, so that no healer changes it, and reads it to

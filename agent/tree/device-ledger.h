@@ -15,8 +15,8 @@
  *
  * A changed configuration of devices ends the expectation of a device that is not in use. It ends
  * that of a listed device in any case, because the operator removed it from the configuration. A
- * device that reports that it can create no more of its configured type is not missing either. Nor
- * is one whose provider has another name now, or whose uuid another provider has.
+ * device that reports that it can create no more of its configured type is not missing either. A
+ * device whose provider has another name now, or whose uuid another provider has, is not missing.
  *
  * A device is more than its address. If another device is at the address of one that a claim or a
  * domain has, the first device is missing. Its provider stays reserved until the device is back, or
