@@ -31,7 +31,7 @@ typedef struct Adoption {
         ResourceRequest request;
         Fit fit;
         DeviceList devices;
-        bool starts;   /* the guest does not run yet: it gets only clean devices */
+        bool starts;   /* the guest does not run yet: check_clean() applies to its PCI devices */
         Layout layout; /* the guest's, without the host CPUs of other claims */
         int outcome;   /* CLAIM_DONE, or the ClaimOutcome that reterr describes */
 } Adoption;

@@ -97,7 +97,7 @@ void claims_set_rules(Claims *claims, const ClaimsRules *rules)
         claims->rules = *rules;
 }
 
-/* Rejects every new claim while the rules have a reason to do so. */
+/* Rejects every new claim of a request while the rules have a reason to do so. */
 static int check_closed(const Claims *claims, Error *reterr)
 {
         if (!claims->rules.closed)

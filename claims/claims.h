@@ -129,12 +129,13 @@ typedef struct ClaimPlacing {
  * claim with CLAIM_E_NO_CAPACITY, but never an existing one.
  *
  * With placing NULL nothing is known, and the fit chooses. It tries for at most CLAIM_PATIENCE_USEC
- * in all attempts together, and then returns CLAIM_E_TOO_HARD. Allocations of placing that are not
- * on this host are no part of the claim (claims/fit/placed.h). The claim, ret_claim, is owned by
- * the caller, and written on CLAIM_DONE alone. If ret_ambiguous is not NULL, it says on CLAIM_DONE
- * whether groups could be exchanged, because nothing says which provider serves which group. It is
- * false for an existing claim. Returns CLAIM_E_OTHER if the allocations do not match the request.
- * Returns -EINVAL with words for a request that no host can serve (claim_request_check()). */
+ * and FIT_WORK_MAX in all attempts together, and then returns CLAIM_E_TOO_HARD. Allocations of
+ * placing that are not on this host are no part of the claim (claims/fit/placed.h). The claim,
+ * ret_claim, is owned by the caller, and written on CLAIM_DONE alone. If ret_ambiguous is not NULL,
+ * it says on CLAIM_DONE whether groups could be exchanged, because nothing says which provider
+ * serves which group. It is false for an existing claim. Returns CLAIM_E_OTHER if the allocations
+ * do not match the request. Returns -EINVAL with words for a request that no host can serve
+ * (claim_request_check()). */
 int claims_claim(Claims *claims, const ClaimRequest *request, const ClaimPlacing *placing,
                  Claim **ret_claim, bool *ret_ambiguous, Error *reterr);
 
@@ -187,7 +188,7 @@ int claims_claim_starting(Claims *claims, const ClaimPlacing *placing, const Str
 /* Makes a claim for a guest that is about to start, from its domain. It counts as claims_adopt()
  * does, but only if all of it fits, with exactly the devices and host CPUs that the domain names.
  * PCI devices that the host does not count are left out. All terms of the inventories count, and
- * each class must be counted here (CLAIM_E_UNKNOWN_CLASS). A device that is not clean is
+ * each class must be counted here (CLAIM_E_UNKNOWN_CLASS). A PCI device that is not clean is
  * CLAIM_E_CONFLICT, unless this guest had it last and its cleaning is not due. The claim is of
  * CLAIM_TYPE_GUEST, and expires unless it is confirmed.
  *

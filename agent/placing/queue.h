@@ -131,13 +131,13 @@ void claim_queue_claim(ClaimQueue *queue, const ClaimRequest *request, ClaimQueu
 void claim_queue_attach(ClaimQueue *queue, const Uuid *consumer, const StringSet *classes,
                         const EventAuthor *by, ClaimQueueDone done, void *userdata);
 
-/* Moves the claim of one consumer to another, with its allocations in Placement: one POST
- * /allocations. to_type NULL: "INSTANCE" for a claim of a migration, else "MIGRATION". A repeated
- * move is not an error. CLAIM_E_NOT_FOUND: from has no claim, or a pending one. CLAIM_E_CONFLICT:
- * to has a claim, another move of from or to this consumer is pending, or both consumers have
- * allocations on this host. CLAIM_QUEUE_E_NOT_PLACED: the agent must not write, and no other writer
- * has moved the allocations. from, to and to_type are copied. by is the caller, borrowed until
- * done. */
+/* Moves the claim of one consumer (not that of a resize target) to another, with its allocations in
+ * Placement: one POST /allocations. to_type NULL: "INSTANCE" for a claim of a migration, else
+ * "MIGRATION". A repeated move is not an error. CLAIM_E_NOT_FOUND: from has no claim, or a pending
+ * one. CLAIM_E_CONFLICT: to has a claim, another move of from or to this consumer is pending, or
+ * both consumers have allocations on this host. CLAIM_QUEUE_E_NOT_PLACED: the agent must not write,
+ * and no other writer has moved the allocations. from, to and to_type are copied. by is the caller,
+ * borrowed until done. */
 void claim_queue_move(ClaimQueue *queue, const Uuid *from, const Uuid *to, const char *to_type,
                       const EventAuthor *by, ClaimQueueDone done, void *userdata);
 

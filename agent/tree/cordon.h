@@ -109,10 +109,10 @@ const Provider *cordon_find_provider(const ProviderTree *tree, const Uuid *root,
  * errors are those of cordon_set(). */
 int cordon_set_retired(Cordon *cordon, bool retired, Error *reterr);
 
-/* Restores the reserved amounts of cordoned devices in a tree, before the driver and the device
- * ledger edit it. So neither of them takes a cordon's reservation for one of its own. Removes the
- * entries of lifted device cordons that have no effect in the tree any more. known: the tree is
- * Placement's; otherwise no entry is removed or stored. */
+/* Restores the known reserved amounts of cordoned devices in a tree, before the driver and the
+ * device ledger edit it. So neither of them takes a cordon's reservation for one of its own.
+ * Removes the entries of lifted device cordons that have no effect in the tree any more. known: the
+ * tree is Placement's; otherwise no entry is removed or stored. */
 void cordon_clear(Cordon *cordon, ProviderTree *tree, const Uuid *root, bool known);
 
 /* Applies the cordons to a tree, after the driver and the device ledger. Removes the trait of a

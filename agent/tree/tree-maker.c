@@ -3,10 +3,10 @@
 /* Makes the tree that a host should have. tree_maker_make() copies Placement's tree or an earlier
  * one, and each part edits the copy in a fixed order. Before the driver edits the copy, the
  * reservations of device cordons and of retained inventories are removed (cordon_clear(),
- * retained_clear()). Afterwards they are applied again. So the driver and the device watch never
- * see these reservations. A reshape with consumers retains no inventory (make_before()). The
- * functions that decide about the local disk are pure, and so are those that derive trees for the
- * claims and for nova-compute. The tracker and the reshape call this file. */
+ * retained_clear()). Afterwards they are applied again. So the driver and the device watch do not
+ * see the reservations in a tree of Placement. A reshape with consumers retains no inventory
+ * (make_before()). The functions that decide about the local disk are pure, and so are those that
+ * derive trees for the claims and for nova-compute. The tracker and the reshape call this file. */
 
 #include "agent/tree/tree-maker.h"
 
