@@ -5,8 +5,8 @@
  * writes it to [agent] state_dir before the request is sent, so that the reshape can be undone.
  * "computectl reshape --dry-run" shows it. The JSON form of an image:
  *
- * {"format": "compute-agent-reshape/1", "taken_usec": 1, "node": "host1", "before": {"providers":
- * [as in formats/tree-json.h], "consumers": {"<uuid>": as GET /allocations}}, "after": the same,
+ * {"format": "compute-agent-reshape/1", "taken_usec": 1, "node": "host1", "before": {the members
+ * of formats/tree-json.h, "consumers": {"<uuid>": as GET /allocations}}, "after": the same,
  * "problems": [{"consumer": "<uuid>", "resource_class": "VGPU", "reason": "…"}]} */
 
 #include <jansson.h>
