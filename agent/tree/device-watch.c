@@ -108,8 +108,8 @@ int device_watch_new(DeviceWatch **ret, const char *state_dir, const HostConfig 
         return 0;
 }
 
-/* Writes the ledger if it changed, or if there is no file yet. A failed write is repeated after the
- * next update. It is logged, except a lack of memory for the JSON. */
+/* Writes the ledger if it changed, or if the file was neither loaded nor written before. A failed
+ * write is repeated after the next update. It is logged, except a lack of memory for the JSON. */
 static void save(DeviceWatch *watch)
 {
         _cleanup_json_ json_t *json = NULL;
