@@ -4,9 +4,10 @@
  * First it disables core dumps, unless the operator raised their limit, and limits malloc to one
  * arena. Then it parses the command line. If root runs --once or --dry-run without --config, it
  * checks that the service can read the configuration. It loads the configuration, which has
- * secrets. Finally, if it runs as root, it continues as the owner of the state directory. Exit
- * codes before the daemon runs: 0 after --help and --version, 2 for wrong usage, and 1 for other
- * failures. If that check fails, or the configuration cannot be loaded, the code is 78 (EX_CONFIG).
+ * secrets. Finally, if it runs as root, it continues as the owner of the state directory, unless
+ * root owns it or it does not exist. Exit codes before the daemon runs: 0 after --help and
+ * --version, 2 for wrong usage, and 1 for other failures. If that check fails, or the configuration
+ * cannot be loaded, the code is 78 (EX_CONFIG).
  *
  * Tests: tests/integration/agent/test_agent.py tests/integration/agent/test_root_at_hand.py */
 
@@ -102,8 +103,8 @@ static void on_config_warning(const char *text, void *userdata)
         log_warning("%s", text);
 }
 
-/* Continues as the owner of the state directory, if the program runs as root. The secrets were read
- * before with the configuration. */
+/* Continues as the owner of the state directory, if the program runs as root
+ * (folder_owner_become()). The secrets were read before with the configuration. */
 static int leave_root(const Config *config, Error *reterr)
 {
         int r = folder_owner_become(config->state_dir, reterr);

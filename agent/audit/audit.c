@@ -5,10 +5,10 @@
  * (agent/audit/evidence.h), and the findings so far. First the evidence is completed in steps, then
  * the things of the input are inspected in steps.
  *
- * Each of the three kinds of things handles one direction: consumers that have neither claim nor
- * guest, claims whose consumer differs, and guests without a claim. The caller of add() passes the
- * remedy and a reason against it, which can be empty. With a reason, the finding has no remedy, and
- * the reason is the end of its text.
+ * Each of the three kinds of things handles one direction: consumers that have neither a guest nor
+ * a claim that explains their allocations, claims whose consumer differs, and guests without a
+ * claim. The caller of add() passes the remedy and a reason against it, which can be empty. With a
+ * reason, the finding has no remedy, and the reason is the end of its text.
  *
  * audit_run_take() replaces the memory of the last audit as a whole. So it has entries only of
  * consumers that have allocations here. */

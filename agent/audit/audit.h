@@ -9,17 +9,20 @@
  * (audit_is_here()). An audit skips and counts four kinds of things that can still change. First, a
  * consumer without guest and without a claim that explains it. It is skipped if its server is alive
  * by the evidence (agent/audit/evidence.h). It is also skipped if it was first seen, written or
- * left without owner less than the grace time ago, but not if the operator names it. Second, a
- * claim that is not confirmed, or that has a pending or unanswered write; only AUDIT_WITHDRAWN is
- * looked for in it. Third, a claim without allocations in Placement, and a pair of claims, younger
- * than the grace time. The second claim of a pair is always counted, and the first one is counted
- * if the pair is skipped. Fourth, a guest that is being resized or migrated, and a consumer that
- * can be the migration of a guest.
+ * left without owner less than the grace time ago. It is not skipped if the operator names it.
+ * Second, a claim that is not confirmed, or that has a pending or unanswered write; only
+ * AUDIT_WITHDRAWN is looked for in it, and only if its consumer has allocations. Third, a claim
+ * without allocations in Placement, younger than the grace time, and a pair of claims. The pair is
+ * skipped if one claim is not confirmed, if the second one or the consumer is new, or if the guest
+ * can be moving. The second claim of a pair is always counted, and the first one is counted if the
+ * pair is skipped. Fourth, a guest that is being resized or migrated, and a consumer that can be
+ * the migration of a guest. A running guest without a claim is listed nevertheless.
  *
- * Classes that no guest shows (DISK_GB, an operator's own) are compared only if the claim has an
- * amount of the class. A claim has at most one finding about its amounts or providers.
- * AUDIT_WITHDRAWN is looked for only if claim and consumer agree, or if the claim can still change.
- * A lost device then comes before an inventory.
+ * Classes that neither a guest nor a device of the host shows (DISK_GB, an operator's own) are
+ * compared only if the claim has an amount of the class. A claim has at most one finding about its
+ * amounts or providers. AUDIT_WITHDRAWN is looked for only if claim and consumer agree, or if the
+ * claim can still change, and never in a pair of claims. A lost device then comes before an
+ * inventory.
  *
  * No remedy lowers an amount of a consumer that has a guest, or a claim that explains its
  * allocations (audit_explains()). An amount that is larger than the claim's belongs to another
@@ -120,7 +123,7 @@ typedef struct AuditMemory {
         struct AuditSeen {
                 Uuid consumer;
                 int64_t generation;
-                bool unowned; /* it has neither claim nor guest */
+                bool unowned; /* it has neither a guest nor a claim that explains its allocations */
                 uint64_t since_usec;
         } * items; /* sorted by consumer */
         size_t n_items, n_allocated;

@@ -3,13 +3,13 @@
 /* Runs one audit at a time, as a chain of callbacks. The audit first gathers the consumers of the
  * tree (on_gathered()), and reads claims and history from the claim database. Then it reads the
  * consumers of claims and stopped guests without an allocation here, one after the other
- * (on_consumer()), and last one that serves as a clock (is_clock()). Then it makes the findings
- * (compare_some()). An audit at a start and one that heals pass the evacuated guests to the claim
- * service, so that these are not adopted, and the findings to agent/audit/healer.h. The last stage
- * makes the document for D-Bus and the list of problems for people, and stores both (finish()). An
- * error at any point ends the audit with fail(). Then the error is stored, the last results stay,
- * and the audit of a start stays due. If memory is short in finish() itself, the error is stored,
- * too, but the audit of a start is over.
+ * (on_consumer()). If there are events, the last one serves as a clock (is_clock()). Then it makes
+ * the findings (compare_some()). An audit at a start and one that heals pass the evacuated guests
+ * to the claim service, so that these are not adopted, and the findings to agent/audit/healer.h.
+ * The last stage makes the document for D-Bus and the list of problems for people, and stores both
+ * (finish()). An error, except that of a remedy, ends the audit with fail(). Then the error is
+ * stored, the last results stay, and the audit of a start stays due. If memory is short in finish()
+ * itself, the error is stored, too, but the audit of a start is over.
  *
  * A host can have thousands of guests, so the stages without requests take several turns of the
  * main loop (on_next()). Between two turns a newer poll can replace the facts of the guests. The
@@ -232,9 +232,9 @@ static void sum_up(Auditor *auditor)
         auditor->state.n_open = audit_count_open(&auditor->audit);
 }
 
-/* Ends the audit: stores its results, or the error, and calls done. After an error, or an audit
- * that heals one consumer alone, the start audit stays due. If memory for the document or the
- * problems is short, that error is stored, but the audit of the start is over. */
+/* Ends the audit: stores its results, or the error, and calls done. The start audit stays due after
+ * an error, or after a heal of one consumer alone. If memory for the document or the problems is
+ * short, that error is stored, but the audit of the start is over. */
 static void finish(Auditor *auditor, const Error *error)
 {
         char *document = NULL;

@@ -6,14 +6,14 @@
  *
  * The first audit runs at the start, unless it is a warm start (agent/cycle/warm-start.h), and one
  * runs after the claim database was created again. These two end claims of guests that were
- * evacuated (facts A14), and list differences. Until one of them succeeds, it stays due. Later
- * audits run only on request, and heal every heal_cycles cycles if that is configured. If that
- * cycle has an audit for another reason, which does not heal, or if its audit cannot begin, the
- * automatic heal waits for the next heal_cycles cycles. They are rare, because the read of all
- * consumers costs one request for each. Healing writes with the consumer's generation, and reads a
- * consumer again after a conflict. It changes nothing of other hosts. From sharing providers it
- * writes only amounts that a claim has. Main thread; blocks only on the disk of the claim
- * database. */
+ * evacuated (facts A14), and list differences. Until one of them, or an audit that heals
+ * everything, succeeds, it stays due. Later audits run only on request, and heal every heal_cycles
+ * cycles if that is configured. If that cycle has an audit for another reason, which does not heal,
+ * or if its audit cannot begin, the automatic heal waits for the next heal_cycles cycles. They are
+ * rare, because the read of all consumers costs one request for each. Healing writes with the
+ * consumer's generation, and reads a consumer again after a conflict. It changes nothing of other
+ * hosts. From sharing providers it writes only amounts that a claim has. Main thread; blocks only
+ * on the disk of the claim database. */
 
 #include <systemd/sd-event.h>
 
@@ -60,8 +60,8 @@ typedef enum AuditorRequest {
 void auditor_ask(Auditor *auditor, AuditorRequest request, const Uuid *consumer,
                  const EventAuthor *by);
 
-/* Makes the audit of the start due, also if AuditorConfig.at_start was false, and forgets
- * AuditorConfig.ended_usec. */
+/* Makes the audit of the start due, also if AuditorConfig.at_start was false, and sets
+ * AuditorState.ended_usec to 0. */
 void auditor_require(Auditor *auditor);
 
 /* Returns true if an audit must begin in this cycle. The caller calls it once per cycle, because it
@@ -89,7 +89,8 @@ typedef struct AuditorState {
         Error error;         /* reason why the last audit failed or was given up; code 0: it
                                 succeeded */
         uint64_t ended_usec; /* CLOCK_REALTIME at the end of the last audit that did not fail, or
-                                AuditorConfig.ended_usec; 0: none yet */
+                                AuditorConfig.ended_usec; 0: none yet, or none since
+                                auditor_require() */
         size_t n_open;       /* number of problems that are not healed */
         ReconcileProblems findings; /* these problems for people, with guests that were evacuated */
         char *document;             /* the audit in the form AUDIT_FORMAT; NULL: none yet */

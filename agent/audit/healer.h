@@ -4,11 +4,11 @@
 /* Applies the remedies of an audit's findings, one after the other. It ends claims in the database,
  * asks the claim service to adopt guests, and writes consumers to Placement. Right before each
  * write it reads the claim again, because a claim can be made or end during the requests. It writes
- * with the consumer's generation, and reads the consumer again after a conflict. A consumer that
- * another client wrote since the audit is left unchanged, and its finding fails unless the
- * difference is gone. A finding keeps AUDIT_FOUND if nothing has to be written any more, or if its
- * claim ended or was made since the audit. An adoption counts as healed when it was requested. Main
- * thread; blocks only on the disk of the claim database. */
+ * with the consumer's generation, and reads the consumer again after a conflict, except after that
+ * of the last attempt. A consumer that another client wrote since the audit is left unchanged, and
+ * its finding fails unless the difference is gone. A finding keeps AUDIT_FOUND if nothing has to be
+ * written any more, or if its claim ended or was made since the audit. An adoption counts as healed
+ * when it was requested. Main thread; blocks only on the disk of the claim database. */
 
 #include "agent/audit/audit.h"
 #include "agent/guests/comparison.h"

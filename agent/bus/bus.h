@@ -4,7 +4,7 @@
 /* The D-Bus service org.computeagent.Agent1 (formats/interface.h,
  * systemd/org.computeagent.Agent1.xml).
  *
- * Translates between the bus and the tracker and claims; it decides nothing. Every user can call
+ * Translates between the bus and the tracker and claims. Every user can call
  * Describe() and Explain() and read properties. All other methods require the rights that
  * agent/bus/caller.h checks. Without a system bus, the daemon keeps running and tries to connect
  * every BUS_RETRY_USEC. Main thread only. */
@@ -16,7 +16,8 @@
 
 /* Interval between attempts to connect to the bus. */
 #define BUS_RETRY_USEC (30 * USEC_PER_SEC)
-/* Delay of signals after the first change: all changes within this time share one signal. */
+/* Delay of signals after the first change: all changes of a document, or of the properties, within
+ * this time share one signal. */
 #define BUS_SIGNAL_USEC (50 * USEC_PER_MSEC)
 /* Interval of the check whether the bus answers, and how many bytes that the agent sent are unread
  * there. The agent reconnects if more than BUS_UNREAD_LAST bytes are unread, or if no answer comes
@@ -44,6 +45,8 @@ typedef struct BusConfig {
 /* Creates the service and connects to the system bus. The service becomes the watcher of the claim
  * service. A missing bus is not an error. Returns -ENOMEM or an error of sd-event. */
 int bus_service_new(BusService **ret, sd_event *event, const BusConfig *config);
+/* Writes what is queued for the bus, which can block, and closes the connection. Calls that still
+ * wait get no answer. service can be NULL. Returns NULL. */
 BusService *bus_service_free(BusService *service);
 DEFINE_CLEANUP(BusService *, bus_service_free);
 
@@ -55,5 +58,5 @@ void bus_service_set_tracker(BusService *service, Tracker *tracker, const char *
 void bus_service_cordons_changed(BusService *service);
 
 /* Notes that the tracker's status or the claims changed. The due signals are sent after
- * BUS_SIGNAL_USEC. */
+ * BUS_SIGNAL_USEC. Without a connection then, they wait for the next call of this function. */
 void bus_service_changed(BusService *service);

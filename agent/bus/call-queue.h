@@ -24,10 +24,12 @@
 
 /* Limits of unread answers. dbus-daemon keeps them, and at 127 MiB it stops reading from the agent:
  * then no user gets an answer. So the agent asks the bus how much is unread. Between two such
- * questions a user gets at most BUS_ANSWERS_MAX answers, and a large answer counts as that many. A
- * user with more than BUS_UNREAD_MAX unread bytes counts as not reading. With more than
- * BUS_UNREAD_OF_ALL, all unprivileged users do. */
-#define BUS_ANSWERS_ASK   64 /* answers to one user after which the agent asks the bus */
+ * questions an unprivileged user gets at most BUS_ANSWERS_MAX answers, and a large answer counts as
+ * that many. A user with more than BUS_UNREAD_MAX unread bytes counts as not reading. With more
+ * than BUS_UNREAD_OF_ALL, all unprivileged users do. */
+#define BUS_ANSWERS_ASK                                                       \
+        64 /* answers to one user after which a late refusal, or an answer of \
+              sd-bus, makes the agent ask the bus */
 #define BUS_ANSWERS_MAX   256
 #define BUS_UNREAD_MAX    (1024 * 1024)      /* bytes, one user */
 #define BUS_UNREAD_OF_ALL (64 * 1024 * 1024) /* bytes, all users and subscribers */
@@ -92,7 +94,7 @@ BusSender *bus_call_queue_find(const BusCallQueue *queue, const char *name);
 void bus_call_queue_set_user(BusCallQueue *queue, BusSender *sender, uid_t uid, bool privileged);
 
 /* Takes the newest call of a sender that is over the limits. Returns false if it is within the
- * limits. */
+ * limits or has no call. */
 bool bus_call_queue_take_over(const BusCallQueue *queue, BusSender *sender, BusCall *ret);
 
 /* Returns true if another call of that size is within the limits. Privileged senders have no

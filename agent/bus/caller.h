@@ -33,8 +33,8 @@ typedef struct Polkit {
         uint64_t last_id;
 } Polkit;
 
-/* The caller in the words of the journal: the name in /etc/passwd or "uid 1000", with the pid, and
- * with command and unit if the service can read them. */
+/* The caller in the words of the journal: the name in /etc/passwd or "uid 1000", with the pid if it
+ * is known, and with command and unit if the service can read them. */
 typedef struct BusCaller {
         char name[64]; /* the user, without pid, command and unit */
         EventAuthor author;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* The methods that make, explain, change, move and end claims, and the methods of libvirt's hook. A
- * method reads its arguments, calls the claim queue or the claim database, logs a success with its
- * caller, and answers. Claim(), ClaimPlaced(), MoveClaim(), and Explain() of a privileged caller
- * can wait for Placement or for a poll of the guests. Such a call is kept as a WaitingCall until
- * its answer. PrepareGuest() can wait for a partition of devices, as a WaitingGuest, but not for
- * Placement. The other methods answer at once. A claim that the consumer had before is answered
+ * method reads its arguments, calls the claim queue or the claim database, logs a change of a claim
+ * with its caller, and answers. Claim(), ClaimPlaced(), MoveClaim(), and Explain() of a privileged
+ * caller can wait for Placement or for a poll of the guests. Such a call is kept as a WaitingCall
+ * until its answer. PrepareGuest() can wait for a partition of devices, as a WaitingGuest, but not
+ * for Placement. The other methods answer at once. A claim that the consumer had before is answered
  * again, without a log message and without a notice to the watcher of the claim service.
  *
  * Tests: tests/integration/claims/test_claims.py tests/integration/agent/test_bus_documents.py */
@@ -618,8 +618,8 @@ static void waiting_guest_free(void *userdata)
         free(waiting);
 }
 
-/* Answers PrepareGuest() if the partition is active, or cannot be in time. Returns false if the
- * guest must wait on. */
+/* Answers PrepareGuest() if the partition is active or cannot be in time, or if the claim cannot be
+ * read. Returns false if the guest must wait on. */
 static bool answer_waiting(const WaitingGuest *waiting)
 {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;

@@ -296,8 +296,8 @@ static int make(BusDocuments *documents, BusDocument document, sd_bus_error *err
         return r < 0 ? r : text ? 0 : -ENOMEM;
 }
 
-/* Documents in steps. A claim or an event that changes during the work is in the document only if
- * it is written after the change. */
+/* Documents in steps. A change of a claim or an event during the work is in the document only if
+ * the item is written after it. */
 
 /* A document that is made in steps: its text so far, and the place of the next item. */
 typedef struct Listing {
@@ -425,7 +425,7 @@ static int finish(Listing *listing)
 }
 
 /* Makes one step of the document, or answers with a text that another job has finished. Only one
- * job makes a document at a time; the other jobs wait for its text. */
+ * job makes a document at a time; the other jobs wait for its end. */
 static int step(BusJob *job, sd_bus_error *error)
 {
         Listing *listing = (Listing *)job;

@@ -5,8 +5,8 @@
  * first read after a change, and kept for later reads, so frequent reads are cheap. The document
  * "status" is made at each read. The documents "claims", "history" and "events" can be large. They
  * are made in steps, and other calls are served between the steps. After a client has read a
- * document, the signal DocumentChanged is sent once when the document differs. For the large
- * documents each change counts as a difference. Main thread only. */
+ * document, the signal DocumentChanged is sent once when the document differs at a later notice of
+ * a change. For the large documents each change counts as a difference. Main thread only. */
 
 #include "agent/bus/gate.h"
 #include "agent/bus/status.h"
@@ -69,5 +69,5 @@ bool bus_documents_signal(BusDocuments *documents, sd_bus *bus);
 
 /* Handles Describe(). Returns the result of an sd-bus handler. BUS_ERROR_INVALID: there is no
  * document of that name. BUS_ERROR_NOT_READY: it cannot be made yet; the caller still counts as a
- * reader. BUS_ERROR_STORE: claims cannot be read. */
+ * reader. BUS_ERROR_STORE, or another error of bus_claims_error(): claims cannot be read. */
 int bus_documents_describe(BusDocuments *documents, sd_bus_message *call, sd_bus_error *error);

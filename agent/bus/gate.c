@@ -5,9 +5,9 @@
  * call of a known user or a job waits, and after calls that sd-bus answers. It has a lower priority
  * than the bus, so all input is read first. Each run serves at most one call, or makes one step of
  * a job (an answer that is made in steps). Calls of root and of the agent's own user skip the queue
- * once their user is known. Answers count against their user until the bus reports how many bytes
- * are unread, so a user that does not read gets no more. Refusals are kept in a ring in the order
- * of their times, and a source of their own sends them. */
+ * once their user is known. Answers count against their unprivileged user until the bus reports how
+ * many bytes are unread, so a user that does not read gets no more. Refusals are kept in a ring in
+ * the order of their times, and a source of their own sends them. */
 
 #include "agent/bus/gate.h"
 

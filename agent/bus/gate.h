@@ -5,8 +5,9 @@
  * queued for its turn (agent/bus/call-queue.h). So a burst of one user costs other users only the
  * time to read the burst. Calls that are too large or too many get LimitsExceeded. That refusal is
  * sent after BUS_REFUSAL_USEC, so an immediate retry gains nothing. A call that expects no reply
- * gets none, and so do refused calls beyond BUS_REFUSALS_MAX. Introspect and Peer are answered by
- * sd-bus at once, within a limit for all unprivileged users together.
+ * gets none, and so do refused calls beyond BUS_REFUSALS_MAX, and those of a user that does not
+ * read its answers for 10 s. Introspect and Peer are answered by sd-bus at once, within a limit for
+ * all unprivileged users together.
  *
  * The bus is asked for the user of each connection at its first call, without blocking. It is asked
  * again only if it gave no answer, or if the connection was forgotten. Calls of root and of the
@@ -16,10 +17,10 @@
  * BUS_READING_USEC, unless earlier answers still wait to be written. A long answer is made in
  * steps, with other calls in between.
  *
- * A user that does not read its answers gets no more of them. Its waiting calls are dropped without
- * an answer after 10 s. With more than BUS_UNREAD_OF_ALL unread bytes, all unprivileged users count
- * as not reading. With a bus that does not report unread bytes (dbus-broker), all users count as
- * reading.
+ * An unprivileged user that does not read its answers gets no more of them. Its waiting calls are
+ * dropped without an answer after 10 s. With more than BUS_UNREAD_OF_ALL unread bytes, all
+ * unprivileged users count as not reading. With a bus that does not report unread bytes
+ * (dbus-broker, or a policy that hides them), all users count as reading.
  *
  * Main thread only. */
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /* Methods that change or explain claims, or take the host out of use. They read the message, call
- * claims.h and parts of the daemon, log the result with the caller, and answer. These methods check
+ * claims.h and parts of the daemon, log a change with its caller, and answer. These methods check
  * all input of the caller. Signatures are in formats/interface.h. */
 
 #include "agent/bus/bus.h"
@@ -32,7 +32,7 @@ BusMethod bus_prepare_guest, bus_guest_started, bus_guest_released;
 
 /* Cordon(), Uncordon() and UndoRetire() (agent/bus/operations.c). The change is on the disk and
  * counts for new claims at once. They answer after the cycle that reports the change to Placement,
- * with "" or the error of that cycle. */
+ * with "" if it was published, else with the error of that cycle. */
 BusMethod bus_cordon, bus_uncordon, bus_undo_retire;
 
 /* Handles Explain(). With queue, answers after a refresh of the host's data. NULL: answers at once
@@ -50,9 +50,9 @@ int bus_claims_error(ClaimService *service, sd_bus_error *error, int r, const Er
 int bus_claims_open(ClaimService *service, Claims **ret, sd_bus_error *error);
 
 /* Reads the groups and options of a request. A wrong value or a request over a limit is -EINVAL
- * with words. A process or unit that does not run is -ESRCH with words. Errors of sd-bus are
- * returned unchanged, without words. Texts in *request are borrowed from the message. The caller
- * frees the rest with claim_request_done(), also after an error. */
+ * with words. A process or unit that does not run is -ESRCH with words. -ENOMEM has words, too.
+ * Errors of sd-bus are returned unchanged, without words. Texts in *request are borrowed from the
+ * message. The caller frees the rest with claim_request_done(), also after an error. */
 int bus_read_resources(sd_bus_message *m, ClaimRequest *request, Error *reterr);
 
 /* Frees what bus_read_resources() has allocated. */

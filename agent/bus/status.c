@@ -4,7 +4,7 @@
  * from the facts of the tracker and the verdict. Only the numbers of pending writes, or the error
  * of counting them, are kept until a change is noted, because counting reads the database. The
  * properties are compared with their last values at each read of one of them, and before each
- * signal. So a value that a client has read is always followed by a signal when it changes.
+ * signal. So a value that a client has read is followed by a signal, also if it changes back.
  *
  * Tests: tests/integration/agent/test_bus_documents.py */
 
@@ -125,8 +125,9 @@ static const char *access_to_text(ReshaperAccess access)
         M(text, "second_reporter", overwrites)
 /* clang-format on */
 
-/* Returns the largest number of providers that have inventory of the same class. Placement takes
- * longer to generate allocation candidates with each such provider. */
+/* Returns the largest number of providers that have inventory of the same class, among the first
+ * LIKE_CLASSES_MAX classes. Placement takes longer to generate allocation candidates with each such
+ * provider. */
 static uint64_t count_like_providers(const ProviderTree *tree)
 {
         struct {

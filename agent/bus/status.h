@@ -51,12 +51,11 @@ int bus_status_get_property(sd_bus *bus, const char *path, const char *interface
                             const char *property, sd_bus_message *reply, void *userdata,
                             sd_bus_error *error);
 
-/* Sends PropertiesChanged with each property that had another value since the last signal. That
- * includes a value which a client read, and which has changed back. Returns -ENOMEM or an error of
- * sd-bus. */
+/* Sends PropertiesChanged with each property that is not constant and differs from its value at the
+ * last signal, or differed from it at a read since. Returns -ENOMEM or an error of sd-bus. */
 int bus_status_signal(BusFacts *facts, sd_bus *bus);
 
 /* Makes the document "status" (STATUS_FORMAT), which the caller owns.
- * systemd/org.computeagent.Agent1.xml describes its members. Returns -ENOMEM; error is never
- * set. */
+ * systemd/org.computeagent.Agent1.xml describes its members. Returns -ENOMEM on failure; error is
+ * never set. */
 int bus_status_describe(BusFacts *facts, json_t **ret, sd_bus_error *error);

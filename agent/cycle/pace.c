@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Computes the times of cycles and requests. All pauses between requests are random within a range,
- * so that a fleet does not act in step. CyclePace keeps failures of Placement (n_failures,
- * quiet_until_usec) and of the hypervisor (poll_retry_usec) apart. The tracker calls this file
- * after each poll to decide about requests, at the end of a cycle for the pause, and between cycles
- * when the hypervisor goes away. A failure only delays: requests that a caller waits for are not
- * limited here. */
+/* Computes the times of cycles and requests. The pauses between cycles, and those after failures,
+ * are random within a range, so that a fleet does not act in step. CyclePace keeps failures of
+ * Placement (n_failures, quiet_until_usec) and of the hypervisor (poll_retry_usec) apart. The
+ * tracker calls this file after each poll to decide about requests, at the end of a cycle for the
+ * pause, and between cycles when the hypervisor goes away. A failure only delays: requests that a
+ * caller waits for are not limited here. */
 
 #include "agent/cycle/pace.h"
 

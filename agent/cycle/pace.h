@@ -56,18 +56,19 @@ void cycle_pace_note_change(CyclePace *pace, uint64_t now_usec);
 
 /* Notes the result of a cycle with Placement. A failure counts as a change, and sets the pause
  * before the next request. The pause is 2 to 6 s after the first one, at most the interval if that
- * is shorter. It is one to two intervals, of at most 600 s each, after each further one. The
- * server's pause and up to half of it more counts if it is longer. After a success without a change
- * for long enough, schedules the next check. The first slow check comes after a random time, so
- * that a fleet that became quiet together does not check together. retry_after_usec: the pause that
- * the server asked for, of which at most CYCLE_RETRY_AFTER_MAX_USEC count; 0: none. An earlier
- * pause that ends later stays in force until a success. */
+ * is shorter, but not below 2 s. It is one to two intervals, of 2 to 600 s each (60 s without an
+ * interval), after each further one. The server's pause and up to half of it more counts if it is
+ * longer. After a success without a change for long enough, schedules the next check. The first
+ * slow check comes after a random time, so that a fleet that became quiet together does not check
+ * together. retry_after_usec: the pause that the server asked for, of which at most
+ * CYCLE_RETRY_AFTER_MAX_USEC count; 0: none. An earlier pause that ends later stays in force until
+ * a success. */
 void cycle_pace_note_placement(CyclePace *pace, bool failed, uint64_t retry_after_usec,
                                uint64_t now_usec);
 
 /* Returns the time during which no request must be sent to Placement. polled: the last poll of the
- * host succeeded. Without a new snapshot there is nothing to report until 90 % of the interval have
- * passed since the last success. */
+ * host succeeded. Without a new snapshot there is nothing to report until 90 % of the interval, if
+ * there is one, have passed since the last success. */
 uint64_t cycle_pace_quiet_usec(const CyclePace *pace, bool polled, uint64_t now_usec);
 
 /* Returns true if a cycle that only the timer began must not check Placement, because checks are

@@ -3,7 +3,8 @@
 /* Compares the record of active partitions with the claims. Nothing is cached: the program can
  * write the record at any time, and each answer must be of now. The devices of a partition without
  * its claim stay withheld until its entry is gone, because only then its unit "deactivate" has
- * succeeded. Exception: if no set has units, the record is not read, and nothing is withheld.
+ * succeeded. Without a folder in /run nothing is withheld. If the record or the claims cannot be
+ * read, all devices of the sets with units are withheld, and no others.
  *
  * Tests: tests/unit/agent/cycle/test-partitions.c tests/integration/claims/test_partitions.py */
 

@@ -8,9 +8,9 @@
  * functions knows only its own phase. Three other tasks are also in this file, because phases need
  * them: the timer that begins a cycle, the events of the host poll, and the calls of the waiters.
  * This file calls no function of tracker.c. Invariant: exactly one callback, or the timer, will end
- * the current phase. A failed phase notes its reason in the status, from where the waiters receive
- * it (note_failure()). A retry begins with a new read of Placement, but with the same poll. In a
- * dry run the reshape, the comparison, the audit and all writes are skipped.
+ * the current phase. A failed phase that is not retried notes its reason in the status, from where
+ * the waiters receive it (note_failure()). A retry begins with a new read of Placement, but with
+ * the same poll. In a dry run the reshape, the comparison, the audit and all writes are skipped.
  *
  * Tests: tests/unit/agent/cycle/test-tracker.c */
 

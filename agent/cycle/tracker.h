@@ -26,10 +26,10 @@
 
 typedef struct Tracker Tracker;
 
-/* Called once: when the cycle has ended, or by tracker_dismiss(). error (borrowed) has code 0 if
- * the poll and all requests of this cycle succeeded, and everything that the configuration permits
- * is published. A failed audit or retirement, and values that overwrites.h leaves to another
- * writer, are no error here. */
+/* Called once, unless it is cancelled or the tracker is freed: when the cycle has ended, or by
+ * tracker_dismiss(). error (borrowed) has code 0 if the poll and all requests of this cycle
+ * succeeded, and everything that the configuration permits is published. A failed audit or
+ * retirement, and values that overwrites.h leaves to another writer, are no error here. */
 typedef void (*TrackerDone)(Tracker *tracker, const Error *error, void *userdata);
 
 /* The environment and settings of a tracker. Everything is borrowed and must outlive the

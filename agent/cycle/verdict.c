@@ -5,7 +5,8 @@
  * functions of verdict_make() must add reasons in that order, because callers take the first reason
  * for the worst one. The verdict has the worst state of all reasons. A kind is added at most once.
  * If several cases have one kind, its text lists or counts them, or has the first case and the
- * number of the others. All functions are pure. */
+ * number of the others. All functions are pure. If memory is short, a reason whose text is a list
+ * can be left out. */
 
 #include "agent/cycle/verdict.h"
 
