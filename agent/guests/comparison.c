@@ -17,7 +17,7 @@
  *
  * Times of claims are wall-clock times. When that clock is set by at least CLOCK_JUMP_MIN_USEC,
  * expiry times of claims and times in the memory of comparisons are moved by the same distance. So
- * each claim expires after its full time. */
+ * each claim expires after about its full time. */
 
 #include "agent/guests/comparison.h"
 

@@ -16,12 +16,13 @@ void claim_service_set_snapshot(ClaimService *service, const Snapshot *snapshot,
                                 const DeviceFacts *known);
 
 /* Sets the guests of a newer poll, before a cycle takes all of it. Devices and cells remain those
- * that the tree of providers was made of. Keeps a reference. */
+ * that the tree of providers was made of. Keeps a reference. Does nothing before the first
+ * claim_service_set_snapshot(). */
 void claim_service_set_guests(ClaimService *service, const Snapshot *snapshot);
 
 /* Returns true if the last poll found a guest of the consumer on this host that has no claim and
  * will get one. A guest that is off does not count if another host has it, or with the setting
- * started_only. */
+ * started_only. Returns false if the claims cannot be read. */
 bool claim_service_has_guest(ClaimService *service, const Uuid *consumer);
 
 /* Records that the guest stopped, even if the last poll shows it running. The next poll replaces
@@ -46,7 +47,8 @@ typedef struct ComparisonRun ComparisonRun;
  * request for each provider, and only if the generations of these providers changed. Then it
  * compares, and acts at once on the differences that need no answer. If claims/reconcile.h needs
  * answers, it reads these consumers in parallel, or all of this host, and compares again. If a read
- * fails, it compares again without answers. A cycle without a change sends no request.
+ * fails, it compares again without answers. A cycle without a change and without a question that is
+ * due sends no request.
  *
  * Returns 1 if a turn or a request follows; done is called at its end. Returns 0 if no comparison
  * is due, if it has ended already, or if memory is short. Then done is not called, and *ret is

@@ -8,8 +8,8 @@
  * stored. The member error has the present state: no database, a failed write, or no error. The
  * second half announces changes of claims to the watcher and to the watcher of cards. It also
  * stores new claims, and the vGPU functions of ended ones, for the comparison of claims and guests.
- * They stay until a poll that began later replaces the facts. A device of a partition that such a
- * claim had is withheld until then.
+ * They stay until a poll that began later replaces the facts. A device of a partition that an ended
+ * claim had is withheld until the facts are made again.
  *
  * claim_service_check() opens a lost file at once. A step of a cycle must not get another file, so
  * claim_service_note_step() only closes it. A watcher must not even close it, because its caller

@@ -196,9 +196,10 @@ void claim_service_note_step(ClaimService *service, int result, const Error *wor
  * event is only in the journal. */
 void claim_service_record(ClaimService *service, const EventNote *note);
 
-/* Sets the watcher of all changes except those of other processes; NULL: none. It can count and
- * read claims. It must not call claim_service_check() or claim_service_tend(), because its caller
- * uses the database. The callback watch receives a claim after the change, borrowed. */
+/* Sets the watcher of the changes that claim_service_notify() announces; NULL: none. A pending
+ * claim and a write of another process are not announced. It can count and read claims. It must not
+ * call claim_service_check() or claim_service_tend(), because its caller uses the database. The
+ * callback watch receives a claim after the change, borrowed. */
 void claim_service_watch(ClaimService *service,
                          void (*watch)(ClaimEvent event, const Claim *claim, void *userdata),
                          void *userdata);

@@ -20,7 +20,8 @@
 int process_identify(uint64_t pid, char *ret, Error *reterr);
 
 /* Identifies a running unit in ret. group is its ControlGroup. Returns -EINVAL for a bad group.
- * Returns -ESRCH with words if no process is in it, or if the host has no cgroup v2. */
+ * Returns -ESRCH with words if no process is in it, if it cannot be read, or if the host has no
+ * cgroup v2. */
 int process_identify_unit(const char *group, char *ret, Error *reterr);
 
 /* Returns false if the guest has certainly ended: its process is gone or a zombie, its number

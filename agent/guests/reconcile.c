@@ -2,11 +2,11 @@
 
 /* Acts on the differences between claims and guests. A comparison lists the claims, decides, acts
  * on each action, and then lists and decides again to find the problems that are left. Without
- * actions, the first decision has all problems. An action that fails is a problem of this cycle and
- * does not stop the others. Only a database that cannot be used, a failed commit, or a lack of
- * memory stops them. If the decision needs answers of Placement, the comparison ends after the
- * actions that need none, and lists no problems. The caller reads the answers, and begins another
- * comparison with them.
+ * actions, the first decision has all problems. An action that fails is a problem of this cycle,
+ * unless its claim is gone, and does not stop the others. Only a database that cannot be used, a
+ * failed commit, or a lack of memory stops them. If the decision needs answers of Placement, the
+ * comparison ends after the actions that need none, and lists no problems. The caller reads the
+ * answers, and begins another comparison with them.
  *
  * A first start adopts each guest, which can be thousands. So a comparison takes several turns of
  * the main loop. Several actions are one transaction (act_some()). The results of these actions are
@@ -15,10 +15,11 @@
  * Between two turns callers change claims, and a newer poll replaces the guests. So the claims are
  * listed again if one of them changed during the listing, up to LISTINGS_MAX. In a later turn than
  * that of the decision, each action is compared with the present claim and guest. It is left out if
- * these have changed (is_current()). Then another comparison is due, which decides again. Reasons
- * and evidence of actions are constant texts. The guest of an action is in Seen or in the facts,
- * and a later turn looks it up again. A decision that was made for a new claim database, with all
- * consumers of Placement, marks the database as read if no action failed or was left out. */
+ * the claim has changed or the guest is gone (is_current()). A guest that came since is not
+ * noticed. Then another comparison is due, which decides again. Reasons and evidence of actions are
+ * constant texts. The guest of an action is in Seen or in the facts, and a later turn looks it up
+ * again. A decision that was made for a new claim database, with all consumers of Placement, marks
+ * the database as read if no action failed or was left out. */
 
 #include "agent/guests/reconcile.h"
 
@@ -345,8 +346,9 @@ static bool can_have_claim(const Turn *turn, const Uuid *consumer)
 }
 
 /* Compares an action with the present state. In the turn of its decision, nothing has changed.
- * Later, the guest must still be there, and claims of the consumer must be those of the decision.
- * Replaces the guest of the action by its present facts. */
+ * Later, the guest of the action, if it has one, must still be there, and its claim, or the claims
+ * of the consumer, must be those of the decision. Replaces the guest of the action by its present
+ * facts. */
 static bool is_current(const Turn *turn, ReconcileAction *action)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
@@ -365,8 +367,7 @@ static bool is_current(const Turn *turn, ReconcileAction *action)
                applies_to(action, seen, claim);
 }
 
-/* Runs one action, unless its claim or guest has changed since the decision. effect gets the
- * result. */
+/* Runs one action if it is_current(). effect gets the result. */
 static void act(const Turn *turn, ReconcileAction *action, ReconcileEffect *effect)
 {
         *effect = (ReconcileEffect){ .action = action };

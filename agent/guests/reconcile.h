@@ -39,14 +39,14 @@ ClaimReconcile *claim_reconcile_free(ClaimReconcile *run);
 DEFINE_CLEANUP(ClaimReconcile *, claim_reconcile_free);
 
 /* Compares and acts for one turn of some 10 to 20 ms, in which each group of actions is one write
- * to the disk. Returns CLAIM_RECONCILE_MORE until the comparison ends. The caller then calls again
- * from the main loop. order has the facts, without the members that the claims supply. The caller
- * makes order for each call; its answers must stay the same. wanted (NULL, or empty) gets the
- * consumers that must be read first, sorted. Actions that need the answers are left to a second
- * comparison, and so are the problems. Replaces the memory of the service, and at the end of a
- * comparison that needs no answers its problems. Other results are those of claims/claims.h, and
- * end the comparison. An action that fails lets the others run, unless the database cannot be used
- * or a commit failed. Its result is returned at the end. */
+ * to the disk. A decision about many claims can take longer. Returns CLAIM_RECONCILE_MORE until the
+ * comparison ends. The caller then calls again from the main loop. order has the facts, without the
+ * members that the claims supply. The caller makes order for each call; its answers must stay the
+ * same. wanted (NULL, or empty) gets the consumers that must be read first, sorted. Actions that
+ * need the answers are left to a second comparison, and so are the problems. Replaces the memory of
+ * the service, and at the end of a comparison that needs no answers its problems. Other results are
+ * those of claims/claims.h, and end the comparison. An action that fails lets the others run,
+ * unless the database cannot be used or a commit failed. Its result is returned at the end. */
 int claim_reconcile(ClaimReconcile *run, ClaimService *service, const ReconcileInput *order,
                     ClaimWanted *wanted, Error *reterr);
 
@@ -57,7 +57,7 @@ bool claim_reconcile_is_adopting(const ClaimReconcile *run);
 /* Completes a confirmed claim with Placement's allocations of its consumer
  * (agent/guests/claim-share.h), and stores the state that was read. If the consumer has an
  * allocation here, the claim is no pending write any more, unless an earlier claim left a removal
- * that is pending. Does nothing if the database does not know the host. holding (borrowed) NULL: no
- * allocation. Results are those of claims/claims.h; CLAIM_E_NOT_FOUND also for a claim that is not
- * confirmed. */
+ * that is pending. The state is not stored if the write state stays. Does nothing if the database
+ * does not know the host. holding (borrowed) NULL: no allocation. Results are those of
+ * claims/claims.h; CLAIM_E_NOT_FOUND also for a claim that is not confirmed. */
 int claim_complete(Claims *claims, int64_t id, const Consumer *holding, Error *reterr);

@@ -3,7 +3,7 @@
 
 /* Counts the evidence of each rule about each device, and decides when it is a finding. Pure: the
  * caller has the clock. The memory is limited: at HEALTH_TRACKS_MAX pairs of rule and device, the
- * pair whose evidence is oldest is forgotten.
+ * pair whose last case was added first is forgotten.
  *
  * A finding that repeats is due at most every HEALTH_REPEAT_USEC. So a flood of lines about one
  * device costs the receiver one message in that time. */

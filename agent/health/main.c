@@ -17,7 +17,8 @@
  * error. Without rules it prints its state and ends. It also ends when the agent closes the pipe or
  * ends. The position is printed after the messages of its lines, and not while a finding waits
  * because one of its rule and device was just printed (HEALTH_REPEAT_USEC). So an end of the
- * program loses no finding about a line, but such findings can be printed again after it.
+ * program loses no finding about a line that the journal still has, but such findings can be
+ * printed again after it.
  *
  * The lines come from the system journal of this host, from journal files in a folder, or as plain
  * lines from a named pipe. The agent cannot read /dev/kmsg, because it has no privilege; the
@@ -492,7 +493,8 @@ static int read_lines(Helper *helper)
         return n == LINES_MAX;
 }
 
-/* Writes the messages that are due, and then the state, with the position if no message is left. */
+/* Writes the messages that are due. Then, or if STATE_USEC have passed, writes the state, with the
+ * position if no message is left. */
 static int print_due(Helper *helper)
 {
         HealthMessage message;
@@ -530,7 +532,8 @@ static int wait_for_work(Helper *helper)
         return 0;
 }
 
-/* Runs until the agent closes the pipe. */
+/* Runs until the agent closes the pipe. Returns a negative errno with words if it must end before.
+ */
 static int watch(Helper *helper, Error *reterr)
 {
         int r = renew_observer(helper);
