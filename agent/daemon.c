@@ -479,7 +479,7 @@ static void put_in_force(Daemon *daemon, Engine *engine)
         on_changed(daemon->engine.tracker, daemon);
 }
 
-/* Reads the configuration and replaces the engine. After an error, the old engine is unchanged. */
+/* Reads the configuration and replaces the engine. After an error, the old engine stays in use. */
 static int replace(Daemon *daemon, Error *reterr)
 {
         _cleanup_(config_freep) Config *config = NULL;

@@ -134,8 +134,9 @@ void audit_memory_done(AuditMemory *memory);
 /* The inputs of an audit, all borrowed. */
 typedef struct AuditInput {
         const Allocations *consumers; /* consumers with allocations from the tree, consumers of
-                                         claims, and guests that do not run, each with all its
-                                         allocations; sorted by uuid */
+                                         claims, and guests that do not run, unless
+                                         started_only. Each with all its allocations; those
+                                         without any are left out; sorted by uuid */
         const ProviderTree *tree;     /* Placement's tree */
         Uuid root;
         const Uuid *pools; /* sharing providers of this host */

@@ -23,13 +23,12 @@
 #define BUS_SENDERS_MAX    1024              /* connections whose state is kept */
 
 /* Limits of unread answers. dbus-daemon keeps them, and at 127 MiB it stops reading from the agent:
- * then no user gets an answer. So the agent asks the bus how much is unread. Between two such
- * questions an unprivileged user gets at most BUS_ANSWERS_MAX answers, and a large answer counts as
- * that many. A user with more than BUS_UNREAD_MAX unread bytes counts as not reading. With more
- * than BUS_UNREAD_OF_ALL, all unprivileged users do. */
-#define BUS_ANSWERS_ASK                                                       \
-        64 /* answers to one user after which a late refusal, or an answer of \
-              sd-bus, makes the agent ask the bus */
+ * then no user gets an answer. So the agent asks the bus how much is unread: with a late refusal or
+ * an answer of sd-bus that comes after BUS_ANSWERS_ASK answers, and while calls wait because of
+ * unread answers. Between two such questions an unprivileged user gets at most BUS_ANSWERS_MAX
+ * answers, and a large answer counts as that many. A user with more than BUS_UNREAD_MAX unread
+ * bytes counts as not reading. With more than BUS_UNREAD_OF_ALL, all unprivileged users do. */
+#define BUS_ANSWERS_ASK   64 /* answers to one user after which the agent asks the bus */
 #define BUS_ANSWERS_MAX   256
 #define BUS_UNREAD_MAX    (1024 * 1024)      /* bytes, one user */
 #define BUS_UNREAD_OF_ALL (64 * 1024 * 1024) /* bytes, all users and subscribers */
@@ -112,7 +111,7 @@ BusReading bus_call_queue_reading(const BusCallQueue *queue, const BusSender *se
 
 /* Counts n answers, unless the user is privileged or the bus reports nothing. Returns true if at
  * least BUS_ANSWERS_ASK answers to the user are in no report of the bus yet. Then it is time to ask
- * the bus. */
+ * the bus; before a call is served, the caller need not do it. */
 bool bus_call_queue_answered(const BusCallQueue *queue, BusSender *sender, unsigned n);
 
 /* Takes the call that is served next out of the queue, and counts it as a turn. Returns false if no

@@ -6,7 +6,8 @@
  * poll, and an outage of Placement, are retried after the pauses of pace.h. A refusal of Placement
  * is retried at the interval. During failures the last state is kept and served. The tracker logs
  * the result of a cycle if it changed. Main thread. It blocks on the disk: the claim database, the
- * saved shape of a reshape, the cordons, and the file of a warm start. */
+ * saved shape of a reshape, the cordons, the files of the tree maker's parts, and the file of a
+ * warm start. */
 
 #include <systemd/sd-event.h>
 
@@ -78,8 +79,8 @@ DEFINE_CLEANUP(Tracker *, tracker_free);
 
 /* Writes the file for a warm start of the next process (warm-start.h). The caller calls it at the
  * clean end of the service. Writes nothing in a dry run, without a state directory, or if a full
- * read of Placement is due. It also writes nothing if the report client has no mirror that can be
- * kept (reporter_save()). Logs a failure. Blocks on the disk. */
+ * read of Placement is due. It also writes nothing if there is no report client, or if it has no
+ * mirror that can be kept (reporter_save()). Logs a failure. Blocks on the disk. */
 void tracker_save(Tracker *tracker);
 
 /* The event that a caller waits for, and the scope of the cycle. */

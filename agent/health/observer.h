@@ -14,7 +14,7 @@
 
 typedef struct HealthObserver HealthObserver;
 
-/* A line of the kernel, borrowed. locate() returns its time (CLOCK_REALTIME) and boot; it is called
+/* A line of the kernel, borrowed. locate() returns its time (CLOCK_REALTIME) and boot. It is called
  * only for a line that matches a rule and names a device whose address is known. */
 typedef struct HealthLineInput {
         const char *text;
