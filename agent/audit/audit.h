@@ -29,12 +29,13 @@
  * writer, because the agent writes only the amounts of claims. Nova allocates more than a domain
  * shows, for example for hw:emulator_threads_policy=isolate.
  *
- * A server that can be alive loses nothing by a remedy, unless the operator names its consumer. A
- * claim is written to Placement only if claim and guest agree, so Placement never gets less than
- * the guest has. It is also not written while its consumer is new (first seen or written less than
- * the grace time ago). If another writer made and removed the allocations of a claim, the claim is
- * not written. If the guest is bound to neither of two providers, Placement's provider stays. If a
- * reason prevents a remedy, the finding has no remedy, and its text ends with the reason. */
+ * A server that can be alive by the evidence loses nothing by a remedy, unless the operator names
+ * its consumer. A claim is written to Placement only if claim and guest agree, so Placement never
+ * gets less than the guest has. It is also not written while its consumer is new (first seen or
+ * written less than the grace time ago). If another writer made and removed the allocations of a
+ * claim, the claim is not written. If the guest is bound to neither of two providers, Placement's
+ * provider stays. If a reason prevents a remedy, the finding has no remedy, and its text ends with
+ * the reason. */
 
 #include "base/allocation.h"
 #include "base/provider-tree.h"

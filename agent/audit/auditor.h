@@ -12,8 +12,8 @@
  * or if its audit cannot begin, the automatic heal waits for the next heal_cycles cycles. They are
  * rare, because the read of all consumers costs one request for each. Healing writes with the
  * consumer's generation, and reads a consumer again after a conflict. It changes nothing of other
- * hosts. From sharing providers it writes only amounts that a claim has. Main thread; blocks only
- * on the disk of the claim database. */
+ * hosts. From sharing providers it writes only amounts that a claim has. Main thread; blocks on the
+ * disk of the claim database. */
 
 #include <systemd/sd-event.h>
 

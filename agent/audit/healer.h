@@ -8,7 +8,7 @@
  * of the last attempt. A consumer that another client wrote since the audit is left unchanged, and
  * its finding fails unless the difference is gone. A finding keeps AUDIT_FOUND if nothing has to be
  * written any more, or if its claim ended or was made since the audit. An adoption counts as healed
- * when it was requested. Main thread; blocks only on the disk of the claim database. */
+ * when it was requested. Main thread; blocks on the disk of the claim database. */
 
 #include "agent/audit/audit.h"
 #include "agent/guests/comparison.h"

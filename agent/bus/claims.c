@@ -391,7 +391,7 @@ static int explain_known(sd_bus_message *call, ClaimService *service,
         return text ? sd_bus_reply_method_return(call, "s", text) : -ENOMEM;
 }
 
-/* Answers Explain() when the queue has refreshed the data of the host. */
+/* Answers Explain() when the wait of claim_queue_refresh() has ended. */
 static void on_looked(int result, const Claim *claim, bool is_new, const Error *words,
                       void *userdata)
 {

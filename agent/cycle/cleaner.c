@@ -8,9 +8,9 @@
  * Order of the writes: a device is cordoned before its row says "failed", and a row is deleted
  * before the tree offers the device. A crash in between repeats the step: the program's result
  * stays in /run. After a reboot there is no result, and the units run again. A claim can come
- * between the facts and the write of a step. A write that changes or deletes the row then finds
- * none in the old state. One that replaces the row (hold(), and begin() after a failure) succeeds.
- * In both cases the next look decides.
+ * between the facts and the write of a step. A write that changes or deletes the row then changes
+ * nothing. One that replaces the row (hold(), and begin() after a failure) succeeds. In both cases
+ * the next look decides.
  *
  * LIMITATIONS: a guest that came and went while the agent was down leaves no trace.
  *

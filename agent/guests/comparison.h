@@ -3,7 +3,8 @@
 
 /* Compares claims and guests: the results of polls, Placement's allocations of the consumers, and
  * the time when a comparison is due. claims/reconcile.h decides, agent/guests/reconcile.h acts.
- * Main thread; blocks only on the disk of the claim database. */
+ * Main thread; blocks on the disk of the claim database, and reads /proc and cgroup v2
+ * (agent/guests/process.h). */
 
 #include "agent/guests/reconcile.h"
 #include "report/reporter.h"
