@@ -43,6 +43,7 @@ DEFINE_CLEANUP(Cleaner *, cleaner_free);
 /* Makes the next step of each device. Called at the end of each cycle. While a device is dirty, a
  * timer reads the results between cycles. A changed or new row begins a cycle
  * (claim_service_note_cards()). Does nothing without a claim database, a snapshot or a tree, and
- * while a comparison can make claims of guests. A failure of the database ends the step of all
- * devices, is logged once, and turns the timer off; the next cycle tries again. */
+ * while a comparison can make claims of guests. A failure of the database or of memory ends the
+ * call, also for devices that had no step yet. It is logged once, and the next call tries again;
+ * the timer is not set again then. */
 void cleaner_tend(Cleaner *cleaner);
