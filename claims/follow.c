@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Decides when a claim must follow Placement: it is made again with the amounts that another writer
- * has allocated to its guest. The request of a claim that was made of a guest has the amounts of
- * the domain, and its allocations have those of Placement where they are larger. The database
- * therefore needs no column for the amount by which Placement exceeds the domain. Only classes that
- * the host counts are compared. differs() compares VCPU and PCPU each on its own. The other
- * functions use their sum, because a reshape moves amounts between these classes. */
+/* Decides when a claim must follow Placement: it is made again with the amounts that another
+ * writer has allocated to its guest. The request of a claim that was made of a guest has the
+ * amounts of the domain, and its allocations have those of Placement where they are larger. The
+ * database therefore needs no column for the amount by which Placement exceeds the domain. Only
+ * classes that the host counts are compared. differs() compares VCPU and PCPU each on its own. The
+ * comparisons of sizes use their sum, because a reshape moves amounts between these classes. */
 
 #include "claims/follow.h"
 

@@ -9,20 +9,24 @@
 #include "claims/claim/host-facts.h"
 #include "claims/claim/host-view.h"
 
-/* Returns true if another writer owns the allocations of the claim's consumer, and they were read
- * for the claim: then the claim can hold more than its domain shows. */
+/* Returns true if the agent did not write the allocations of the claim's consumer, and they were
+ * read for the claim, even if there were none. Then the claim can hold more than its domain
+ * shows. */
 bool claim_is_placed(const Claim *claim);
 
 /* Returns true if the claim is made again when these allocations change. */
 bool claim_follows(const Claim *claim);
 
-/* Returns true if the domain has other CPUs or memory than when the claim was made of it. */
+/* Returns true if the domain has other CPUs or memory than when the claim was made of it. An
+ * amount that the claim does not have is not compared. */
 bool claim_was_resized(const Claim *claim, const HostDomain *domain);
 
 /* Returns true if Placement has another amount of a class that counts no devices than the claim,
  * and a new claim of the domain would differ, too. False while a resize is under way: the domain
- * has more CPUs or memory than both. placed: allocations of the consumer; view: the host with the
- * inventories, NULL: returns false. */
+ * has more CPUs or memory than both. False for a class that this host cannot hold where Placement
+ * has it, and for a class that no domain shows unless the claim has it on the root alone. placed:
+ * allocations of the consumer; view: the host with the inventories. Without a view (NULL) or a
+ * root it returns false. */
 bool claim_must_follow(const Claim *claim, const HostDomain *domain, const HostFacts *facts,
                        const HostView *view, const char *node, const Consumer *placed);
 
@@ -34,5 +38,6 @@ bool claim_lacks_devices(const Claim *claim, const HostDomain *domain);
 bool claim_must_drop_devices(const Claim *claim, const HostDomain *domain, const Consumer *placed);
 
 /* Returns the amount of VCPU, PCPU or MEMORY_MB that the claim holds beyond its domain, as that
- * was when the claim was made. 0 for all other claims and classes. */
+ * was when the claim was made. 0 for other classes, and for claims that were not made of a guest
+ * or that the agent wrote. */
 uint64_t claim_beyond_domain(const Claim *claim, const char *resource_class);

@@ -13,8 +13,8 @@
  *   here       The consumer has an allocation from the host's own tree, or all of its allocations
  *              are from sharing providers of this host. The caller decides it.
  *   gone       Placement was read, and the consumer has nothing here. Reconcile ends the claim of
- *              such a consumer if no guest of it is here. The audit ends it only if the consumer is
- *              elsewhere.
+ *              such a consumer if no guest of it is here, and no write of it is pending. The audit
+ *              ends it only if the consumer is elsewhere.
  *   migration  A consumer whose type is MIGRATION or unknown, and that no guest here has. It can
  *              hold what a guest of the same project had here. Reconcile compares amounts of a
  *              claim (claims/resize-pair.h), or CPUs and memory of a guest. The audit compares
@@ -67,7 +67,7 @@ typedef struct GuestIndexEntries {
 
 typedef struct GuestIndex {
         /* Set by the caller before guest_index_make(); borrowed. */
-        const ClaimList *claims; /* living ones, by id */
+        const ClaimList *claims; /* living ones */
         const HostFacts *facts;
         const HostDomain *processes; /* guests that are no domains */
         size_t n_processes;
@@ -88,7 +88,7 @@ int guest_index_make(GuestIndex *index);
 void guest_index_done(GuestIndex *index);
 
 /* Returns the claims of a consumer, and those that a migration took over from this guest, in the
- * order of their ids. *ret_n: their number. */
+ * order of their ids. *ret_n: their number; the result must not be read if it is 0. */
 const GuestIndexEntry *guest_index_claims(const GuestIndex *index, const Uuid *uuid, size_t *ret_n);
 
 /* Returns a claim of the consumer by its place in the order of ids: 0 is the first one, and 1 the

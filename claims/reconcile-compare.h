@@ -23,18 +23,19 @@ int reconcile_add_problem(ReconcileProblems *problems, const Uuid *consumer, int
                           const char *format, ...) _printf_(4, 5);
 void reconcile_problems_done(ReconcileProblems *problems);
 
-/* Adds the differences between a claim and its guest. A claim can have more than its
- * guest: Nova can allocate more than a domain shows, and a claim can have CPUs for emulator and I/O
- * threads. If the claim has no CPUs or no memory, that amount is not compared. Cells and guest CPUs
- * that the claim's layout lacks are not compared either. Only the first guest CPU and the first
- * pinned host CPU that differ are added. Returns -ENOMEM on failure; a part of the problems can be
- * added then. */
+/* Adds the differences between a claim and its guest. A claim with allocations of another writer
+ * can have more than its guest, because Nova can allocate more than a domain shows. Any claim can
+ * have CPUs for emulator and I/O threads. If the claim has no CPUs or no memory, that amount is
+ * not compared. Cells and guest CPUs that the claim's layout lacks are not compared either. Only
+ * the first guest CPU and the first pinned host CPU that differ are added. Returns -ENOMEM on
+ * failure; a part of the problems can be added then. */
 int reconcile_compare(const GuestIndex *index, const Claim *claim, const HostDomain *domain,
                       ReconcileProblems *problems);
 
-/* Adds the PCI devices of a claim that the host does not list, unless a guest is here without them.
- * Adds those of the guest, too. Adds each address that has another device than the claim was given,
- * and each function with another vGPU type, or with none while its guest runs. The claim can have
- * any state. domain NULL: no guest here. Returns -ENOMEM on failure. */
+/* Adds the PCI devices of a claim that the host does not list, unless a guest is here without
+ * them. Adds those of the guest that the claim does not name, too. Adds each address that has
+ * another device than the claim was given, and each function with another vGPU type, or with none
+ * while its guest runs. The claim can have any state. domain NULL: no guest here. Returns -ENOMEM
+ * on failure. */
 int reconcile_check_devices(const GuestIndex *index, const Claim *claim, const HostDomain *domain,
                             ReconcileProblems *problems);

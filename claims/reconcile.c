@@ -192,8 +192,8 @@ static bool can_be_in_build(const Work *work, const Guestless *guestless)
                 host_facts_has_folder(work->input->facts, &guestless->claim->consumer));
 }
 
-/* Returns true if the claim must end: Placement was read and has nothing for it, or its age
- * decides. False for a recent claim. */
+/* Returns true if the claim must end: Placement lost its allocations, or its age decides. False
+ * for a recent claim. */
 static bool is_over(const Work *work, const Guestless *guestless)
 {
         if (is_recent(work, guestless->claim))
@@ -412,8 +412,8 @@ static int ask_about_pair(Work *work, ReconcileMissing *pair)
         return 0;
 }
 
-/* Judges the two claims of a resize. A verdict needs a complete read of Placement. Without one, the
- * function only asks. */
+/* Judges the two claims of a resize. A verdict needs a complete read of Placement. Without one,
+ * the function asks, and lists a pair that is old. */
 static int inspect_pair(Work *work, const Claim *first, const Claim *target,
                         const HostDomain *domain)
 {
@@ -453,7 +453,8 @@ static bool is_confirmed_by(const Work *work, const Claim *claim, const HostDoma
                 strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0);
 }
 
-/* Handles a claim whose guest is here. Any claim but a claimed one is compared with its guest. */
+/* Handles a claim whose guest is here. Any claim but a claimed one is compared with its guest, if
+ * that can be read. */
 static int handle_guest(Work *work, const Claim *claim, const HostDomain *domain)
 {
         const Claim *target = domain->unread ? NULL : find_target(work, claim);
@@ -612,7 +613,8 @@ static void mark_migrations(const Work *work, bool *counted)
                 }
 }
 
-/* Adds an action for each consumer with allocations here that has neither a claim nor a guest. */
+/* Adds an action for each consumer with allocations here that has neither a claim nor a guest, and
+ * that mark_migrations() did not mark. */
 static int place_consumers(Work *work)
 {
         _cleanup_free_ bool *counted = calloc(work->input->n_answers + 1, sizeof(bool));

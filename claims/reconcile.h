@@ -8,10 +8,10 @@
  *   ADOPT     A guest without a claim gets one that is made of its domain.
  *   COMPLETE  A claim that was made of a guest, before its allocations were read, gets these.
  *   RELEASE   A claim ends if its guest is not here, and its consumer has nothing on this host:
- *             poll and Placement agree. Where Placement does not decide, it ends by age:
- *             unconfirmed and expired, or confirmed and without its guest for the expiry time. A
- *             pending claim never ends here. On a host without Placement, the database ends
- *             unconfirmed claims.
+ *             poll and Placement agree. With a pending write it must be old, too. Where Placement
+ *             does not decide, it ends by age: unconfirmed and expired, or confirmed and without
+ *             its guest for the expiry time. A pending claim never ends here. On a host without
+ *             Placement, the database ends unconfirmed claims.
  *   BOTH      RELEASE and ADOPT replace a claim that was made of a guest. The guest was resized,
  *             and Placement has at least its amounts. Or another writer changed the amounts in
  *             Placement, or took devices away, which the claim follows. They also replace any claim
@@ -20,8 +20,9 @@
  *             domain. Or the claim was made for the start of a server, and its guest runs. Also the
  *             claim that stays after a resize.
  *   EXTEND    A claim expired unconfirmed, but its consumer has allocations here.
- *   PLACE     A consumer without claim and guest gets a claim of its allocations. This needs the
- *             first complete read for a new claim database.
+ *   PLACE     A consumer without claim and guest gets a claim of its allocations, unless it can be
+ *             the migration of a guest here. This needs the first complete read for a new claim
+ *             database.
  *   CHECK     A claim belongs to another boot, or lacks a device, an identity or the cells of its
  *             guest, or holds other host CPUs than the guest's threads use.
  *
@@ -31,24 +32,25 @@
  *
  * Age alone does not prove that a claim is unused, because a build can be slow. So Placement is
  * asked first, and claims that cannot be checked now stay unchanged. Placement is asked only where
- * its answer decides. So it is for a claim that is about to end, was not completed or might follow,
- * and for a guest that is adopted. It is also for a confirmed claim without its guest, and for two
- * claims of a resize. After a rejection without capacity (urgent) it is asked at once about all
- * claims without a guest that its answer could end. If the claim stays, the pauses between
- * questions grow. A pause is as long as the guest was missing at the last question, and at most the
- * expiry time.
+ * its answer decides. So it is for a claim that is about to end, was not completed or might
+ * follow, and for a guest that is adopted. It is also for a confirmed claim without its guest, for
+ * two claims of a resize, and for a new claim database. After a rejection without capacity
+ * (urgent) it is asked at once about all claims without a guest that its answer could end. If the
+ * claim stays, the pauses between questions grow. A pause is as long as the guest was missing at
+ * the last question, and at most the expiry time, if claims expire.
  *
- * Placement does not decide about allocations that the agent wrote, and about guests that release
- * everything while they are off. It decides nothing on a host without Placement. But age ends no
- * claim of a server without a domain that has, or might have, a folder in Nova's instances_path,
- * because Nova can be building it.
+ * Allocations in Placement do not keep a claim whose allocations the agent wrote, or whose guest
+ * releases everything while it is off. Such a claim ends by age. On a host without Placement, age
+ * alone decides. But reconcile_make() ends no claim by age alone if its server has no domain, and
+ * has, or might have, a folder in Nova's instances_path. Nova can be building it.
  *
  * A guest need not be a domain. Then its claim has a text that identifies it, and the caller lists
  * the guests that exist. Such a claim is confirmed once its guest was seen.
  *
  * A guest that is resized on its own host has two claims (claims/resize-pair.h). They are compared
  * with a complete read of Placement. One of them ends if guest and Placement contradict it, and no
- * migration can own it. The read is repeated with the same pauses.
+ * migration can own it. A yielded claim that has not expired stays. The read is repeated with the
+ * same pauses.
  *
  * A claim that a migration took over still belongs to its guest, on any host. The guest is not
  * adopted, and the claim is no orphan.
@@ -75,7 +77,8 @@ typedef struct ReconcileAction {
         int64_t claim_id; /* 0 for RECONCILE_ADOPT, RECONCILE_PLACE, and RECONCILE_READ of a guest
                            * without a claim */
         Uuid consumer;
-        const HostDomain *domain; /* one of the facts; NULL: no guest */
+        const HostDomain *domain; /* one of the facts or processes; NULL: no guest, or the action
+                                   * does not need it */
         const char *reason;       /* RECONCILE_RELEASE: reason of the end */
         const char *evidence;     /* RECONCILE_RELEASE: reason why it is safe; ends a sentence */
         int64_t other_id;         /* CLAIM_RESIZE_OVER: the claim that is kept */
@@ -148,15 +151,15 @@ typedef struct ReconcileInput {
         bool complete; /* every consumer with allocations here has an answer */
         const Allocations *held; /* allocations from the providers of CPUs, memory and disk; NULL:
                                     not read now. They select the claims to ask about. */
-        bool urgent;             /* capacity is needed: ask about every claim without a guest */
+        bool urgent;             /* capacity is needed: ask at once about claims without a guest */
         const HostDomain *processes; /* living guests that are processes or units, as claims
                                     identify them; their resources are unknown */
         size_t n_processes;
         const ReconcileRecent *recent; /* a poll that began before such a time cannot show that
                                             the claim's guest is missing */
         size_t n_recent;
-        bool recorded; /* facts has no guests: only claims that expire, or that identify their guest
-                          themselves, are compared */
+        bool recorded; /* facts has no guests: only devices, claims that expire, and claims that
+                        * identify their guest themselves are compared */
 } ReconcileInput;
 
 /* Makes the list of actions, and replaces memory. ret must be zeroed; the caller frees it with

@@ -36,7 +36,7 @@ typedef struct Failure {
         const char *trait;
         bool forbidden;
         bool lacks_partition;
-        uint64_t free_amount; /* free amount of the failing class */
+        uint64_t free_amount; /* free amount of the failing class; 0 if no amount fails */
 } Failure;
 
 static const RequestGroup *item_group(const FitProblem *problem, const FitItem *item)
@@ -85,8 +85,8 @@ static Failure find_failure(const FitProblem *problem, const FitItem *item, size
         return failure;
 }
 
-/* Finds the provider that comes nearest: the last hurdle, then most free capacity, the root, the
- * lowest name. Returns SIZE_MAX if no provider has all classes. */
+/* Finds the provider that comes nearest: the last hurdle, then the highest Failure.free_amount,
+ * the root, the lowest name. Returns SIZE_MAX if no provider has all classes. */
 static size_t find_nearest(const FitProblem *problem, const FitItem *item, Failure *ret)
 {
         Failure best = { .hurdle = HURDLE_CLASS };

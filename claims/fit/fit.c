@@ -15,7 +15,7 @@
  * If words are wanted, fit_explain() checks classes, single items, kinds and totals before the
  * search. A FitTrial keeps the problem and the arrays for several tries; between tries nothing is
  * placed or marked. The work of the preparation and of the search is counted in the problem's
- * effort, and nothing begins after the effort is spent.
+ * effort. After the effort is spent, no try begins, and a search tries no further candidate.
  *
  * LIMITATIONS: hard packings of many groups of different size end in CLAIM_E_TOO_HARD. */
 

@@ -21,9 +21,9 @@
  *
  * Among providers that fit, the choice is: the root, then the provider with most free capacity,
  * then the lowest name. Free capacity is measured in requested amounts, and with several classes
- * the scarcest one counts. The choice is deterministic. It is complete: an existing fit is found,
- * or CLAIM_E_TOO_HARD is returned when the effort is spent. (Fitting groups of different size is
- * bin packing.) */
+ * the scarcest one counts. The choice is deterministic. It is complete: if memory suffices, an
+ * existing fit is found, or CLAIM_E_TOO_HARD is returned when the effort is spent. (Fitting groups
+ * of different size is bin packing.) */
 
 #include "base/allocation.h"
 #include "base/resource-request.h"
@@ -76,7 +76,8 @@ typedef struct FitGiven {
 typedef struct FitPiece {
         size_t group;               /* index into the request's groups */
         size_t provider;            /* index into the view's providers */
-        const char *resource_class; /* borrowed from the request, or from the host's facts */
+        const char *resource_class; /* borrowed from the request or resources, or from the host's
+                                     * facts */
         uint64_t amount;
 } FitPiece;
 
@@ -103,8 +104,9 @@ int fit_add(Fit *fit, size_t provider, const char *resource_class, uint64_t amou
 int fit_groups(const HostView *view, const char *node, const ResourceRequest *request,
                const Consumer *placed, FitEffort *effort, Fit *ret, Error *reterr);
 
-/* A request and a host that are prepared for several tries. The cost of a try depends only on the
- * providers that the groups can use. Borrows all arguments, and all tries share the effort. */
+/* A request and a host that are prepared for several tries. The cost of a try without words
+ * depends only on the providers that the groups can use. Borrows all arguments, and all tries
+ * share the effort. */
 typedef struct FitTrial FitTrial;
 
 int fit_trial_new(FitTrial **ret, const HostView *view, const char *node,
@@ -114,8 +116,8 @@ FitTrial *fit_trial_free(FitTrial *trial);
 DEFINE_CLEANUP(FitTrial *, fit_trial_free);
 
 /* Fits like fit_groups(). With reterr NULL it makes no words, and returns CLAIM_E_NO_CAPACITY for
- * every request that does not fit, or CLAIM_E_TOO_HARD. given NULL: no decisions. ret must be
- * FIT_NULL. */
+ * every request that does not fit, or CLAIM_E_TOO_HARD or -ENOMEM. given NULL: no decisions. ret
+ * must be FIT_NULL. */
 int fit_trial_run(FitTrial *trial, const FitGiven *given, Fit *ret, Error *reterr);
 
 /* The answer of one provider to one part of a request: a group, or one class of the unsuffixed

@@ -5,8 +5,9 @@
  *
  * The domain of a guest shows its VCPU, PCPU and MEMORY_MB, but Nova can allocate more: one PCPU
  * for hw:emulator_threads_policy=isolate, or the amounts of a flavor with resources:VCPU. So the
- * claim holds the amount that Placement has, and never less than the domain shows. Placement alone
- * has the amounts of classes that no domain shows, such as DISK_GB and custom classes of the root.
+ * claim holds the larger of the two amounts, or that of the domain if the agent wrote the
+ * allocations (is_ours). Placement alone has the amounts of classes that no domain shows, such as
+ * DISK_GB and custom classes of the root.
  *
  * LIMITATIONS: if Placement has less VCPU or less PCPU than the domain shows, the two count the
  * CPUs in different ways, for example before a reshape. Then the claim holds the CPUs of the
@@ -43,9 +44,9 @@ bool guest_share_is_shown(const char *resource_class);
 const Provider *guest_share_find(const ProviderTree *tree, const Uuid *uuid);
 
 /* Yields the consumer's amount of the class in this tree, without sharing providers. Returns false
- * if a provider of the tree with a part of it is not below the root, or has no inventory of the
- * class. No claim can hold such a part. *ret is unchanged then. Returns true with 0 if there is no
- * amount. */
+ * if a provider of the tree with a part of it is neither the root nor below it, or has no
+ * inventory of the class. No claim can hold such a part. *ret is unchanged then. Returns true with
+ * 0 if there is no amount. */
 bool guest_share_placed(const GuestShare *share, const char *resource_class, uint64_t *ret);
 
 /* Returns the amount of the class that the claim gets. from_guest: the amount of the guest. */

@@ -301,7 +301,8 @@ static bool divides(uint64_t page_kib, uint64_t memory_mb)
 }
 
 /* Finds the largest page size with enough free pages that the memory fills completely. Returns
- * false if there is none. *ret_most is then the largest free amount of one page size, in MiB. */
+ * false if there is none. *ret_most (0 before) is then the largest free amount of one page size
+ * that the memory fills, in MiB. */
 static bool find_large(const NumaHost *host, const HostCell *cell, uint64_t memory_mb,
                        NumaVerdict *ret, uint64_t *ret_most)
 {

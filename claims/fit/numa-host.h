@@ -20,7 +20,7 @@ extern const char *const numa_class_names[_NUMA_CLASS_MAX];
 /* The resources of one host cell. */
 typedef struct NumaCapacity {
         const HostCell *cell;
-        size_t provider;   /* index in the view; SIZE_MAX: it has none */
+        size_t provider;   /* index in the view; SIZE_MAX: it has none, or a withheld one */
         uint64_t n_cpus;   /* host CPUs that guests share */
         uint64_t n_limit;  /* largest number of guest CPUs on these */
         uint64_t n_shared; /* number of guest CPUs on these */
@@ -83,8 +83,9 @@ typedef struct NumaVerdict {
  *
  * Other terms come from the cell's provider. The amounts of classes that are counted by cell must
  * fit there (inventory_fit()), and must not exceed the placed ones. The same holds for hugepages
- * that the provider counts, unless none of them were placed. The provider has no forbidden trait.
- * ret is written in any case; the amounts are those of the CPUs if the cell fits. */
+ * that the provider counts, unless none of them were placed. A provider that gives such a class
+ * has no forbidden trait. ret is written in any case; the amounts are those of the CPUs if the
+ * cell fits. */
 void numa_host_fit(const NumaHost *host, const ResourceRequest *request, size_t guest_cell,
                    size_t capacity, NumaVerdict *ret);
 

@@ -22,11 +22,12 @@
  *   3. Free memory in pages of all sizes. Most (spread) or least (pack).
  *   4. The id, as in Nova.
  *
- * In the set, the first guest cell gets the first host cell that leaves one for each of the others,
- * and so on. The result is deterministic. It is complete: an existing fit is found, or
- * CLAIM_E_TOO_HARD is returned when the effort is spent. Each try of a host cell or of a provider
- * costs effort. More than one set is tried only if the request has devices, or required traits that
- * cells' providers can have. */
+ * In the set, the first guest cell gets the first host cell that leaves one for each of the
+ * others, and so on. The result is deterministic. It is complete but for pages: for large or any
+ * pages, a host cell tries only the largest size with enough free pages. Otherwise an existing fit
+ * is found, or CLAIM_E_TOO_HARD is returned when the effort is spent. Each try of a host cell or
+ * of a provider costs effort. More than one set is tried only if the request has devices, or
+ * required traits that cells' providers can have. */
 
 #include "claims/claim/host-facts.h"
 #include "claims/fit/fit.h"
@@ -39,7 +40,7 @@ int fit_request_numa(const HostView *view, const HostFacts *facts, const char *n
                      Fit *ret, Error *reterr);
 
 /* Counts a guest in the cells of layout, as fit_force() does. Resources of cells' providers are
- * counted there, all others where capacity is free. A host cell that facts lacks counts as one
+ * counted there, all others as fit_force() counts them. A host cell that facts lacks counts as one
  * without a provider. facts can be NULL only for a layout without cells. The pieces' classes are
  * borrowed from resources or facts. */
 int fit_force_numa(const HostView *view, const HostFacts *facts, const char *node,

@@ -4,10 +4,11 @@
 /* Fits a request to the providers that a scheduler chose already, when it wrote the allocations.
  * Pure.
  *
- * The request becomes a bound one, in which each mapped group with a suffix names its provider. The
- * fit gets the allocations as upper bounds, so it can only choose these. Amounts that providers of
- * other hosts serve are removed from the request first. A consumer that moves has its amounts
- * twice. If those here cover the request, nothing is removed. */
+ * The request becomes a bound one, in which each mapped group with a suffix names its provider.
+ * The fit gets the allocations as upper bounds, so it can only choose these. Amounts that
+ * providers of other hosts serve are removed from the request first. A consumer that moves has its
+ * amounts twice. So an allocation elsewhere removes nothing if those here cover the request's
+ * amounts of its classes. */
 
 #include "base/allocation.h"
 #include "base/resource-request.h"
@@ -31,6 +32,6 @@ int placed_make(const HostView *view, const char *node, const ResourceRequest *r
  * the scheduler. */
 int placed_check(const HostView *view, const Consumer *holding, const Fit *fit, Error *reterr);
 
-/* Returns true if two groups without a mapping could exchange their providers: amounts are equal,
- * and each provider has the traits for the other group. */
+/* Returns true if two suffixed groups without a mapping could exchange their providers: they have
+ * equal amounts, and each provider has the traits for the other group. */
 bool placed_is_ambiguous(const HostView *view, const ResourceRequest *bound, const Fit *fit);

@@ -3,10 +3,11 @@
 /* Prepares a request and a host for the search, and counts the cost of a fit. Almost all data that
  * the search reads are computed once: capacities by provider and class, items with the providers
  * that each fits alone, and the kinds of equal items and equal providers (equal_providers). The
- * loops over providers and items spend effort, except those that order the names and find the
- * traits. If the effort is spent early, the problem is incomplete, and no try is made with it. The
- * classes are sorted, so that a class is an index everywhere else. Before each try,
- * fit_problem_give() makes the candidates of each item and sorts the items.
+ * loops over providers and items spend effort, except those that find the usable providers and the
+ * traits, order the names, and prepare a try. If the effort is spent early, the problem is
+ * incomplete, and no try is made with it. The classes are sorted, so that a class is an index
+ * everywhere else. Before each try, fit_problem_give() makes the candidates of each item and sorts
+ * the items.
  *
  * Tests: tests/unit/claims/fit/test-search.c tests/unit/claims/fit/test-fit.c */
 
@@ -20,7 +21,7 @@
 #include "base/device-set.h"
 #include "base/text.h"
 
-/* Work between two reads of the clock; it takes well below a millisecond. */
+/* Least work between two reads of the clock; so much takes well below a millisecond. */
 #define WORK_BETWEEN_LOOKS 1024
 
 FitEffort fit_effort_begin(uint64_t patience_usec)
@@ -106,7 +107,7 @@ static size_t find_class(const FitProblem *problem, const char *resource_class)
         return (size_t)(found - problem->classes);
 }
 
-/* Returns a copy of the inventory in which only the placed amount is free; NULL if nothing was
+/* Returns a copy of the inventory in which at most the placed amount is free; NULL if nothing was
  * placed there. */
 static const Inventory *narrow(FitProblem *problem, const Inventory *inventory, uint64_t used,
                                uint64_t amount)

@@ -58,7 +58,8 @@ typedef struct FitProblem {
         size_t *ranks;           /* by provider: its position in the order of names */
         size_t *equal_providers; /* by provider: equal for providers that no item distinguishes */
         bool *takes;             /* provider * n_items + item (order before the sort): the provider
-                                  * is open to the item; NULL if there are subtrees */
+                                  * is open to the item; NULL if there are subtrees or no
+                                  * providers */
         uint64_t *trait_bits;    /* by provider: its required traits of the unsuffixed group */
         uint64_t wanted_traits;  /* the bits of all required traits */
         const StringSet *traits; /* their names by bit; NULL: there is no such group */
@@ -102,9 +103,10 @@ static inline const FitCapacity *fit_problem_capacity(const FitProblem *problem,
         return &problem->capacities[provider * problem->n_classes + resource_class];
 }
 
-/* Returns how many more items like this one fit on the provider, beside the amounts that are placed
- * there (by class; NULL: none) and n_suffixed suffixed groups. UINT64_MAX: any number, for an item
- * without resources. */
+/* Returns how many more items like this one fit on the provider, beside the amounts that are
+ * placed there (by class; NULL: none) and n_suffixed suffixed groups. Only the limits of the
+ * classes count, and for suffixed groups isolate. UINT64_MAX: any number, for an item without
+ * resources that isolate does not bound. */
 static inline uint64_t fit_problem_places(const FitProblem *problem, const FitItem *item,
                                           size_t provider, const uint64_t *placed,
                                           size_t n_suffixed)
@@ -138,8 +140,9 @@ int fit_explain(const FitProblem *problem, Error *reterr);
  * provider has. NULL if there is none. */
 const char *fit_lacking_trait(const FitProblem *problem);
 
-/* Yields a verdict for each part of the request and each provider with one of its classes. The
- * verdict has the first term that fails, as if the part were alone. A provider that fits a part of
- * the unsuffixed group fails at the trait of fit_lacking_trait(). ret must be zeroed, and stays
- * empty unless 0 is returned. Returns CLAIM_E_TOO_HARD or -ENOMEM on failure. */
+/* Yields a verdict for each part of the request and each provider with one of its classes, up to
+ * FIT_VERDICTS_MAX. The verdict has the first term that fails, as if the part were alone. A
+ * provider that fits a part of the unsuffixed group fails at the trait of fit_lacking_trait(), if
+ * there is one. ret must be zeroed, and stays empty unless 0 is returned. Returns CLAIM_E_TOO_HARD
+ * or -ENOMEM on failure. */
 int fit_verdicts_make(const FitProblem *problem, FitVerdicts *ret);

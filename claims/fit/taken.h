@@ -71,8 +71,10 @@ typedef enum TakenBlock {
  * is borrowed from facts or address. */
 TakenBlock taken_blocks_pci(const Taken *taken, const char *address, const char **ret_blocker);
 
-/* Returns the reason why mdevs of the device cannot be given: TAKEN_BLOCK_CARD or none. Other taken
- * parts of the device do not matter. address is "" for a device that is not on PCI. */
+/* Returns the reason why mdevs of the device cannot be given: TAKEN_BLOCK_CARD or none. Other
+ * taken parts of the device do not matter. ret_blocker (can be NULL) gets the address of the
+ * device that is taken whole; without a reason it has no meaning. address is "" for a device that
+ * is not on PCI. */
 TakenBlock taken_blocks_mdevs(const Taken *taken, const char *address, const char **ret_blocker);
 
 /* Finds the devices of a set that are taken, or that cannot be given out: they are withheld, the
@@ -85,12 +87,12 @@ typedef struct DeviceCapacity {
         const char *key; /* end of the provider's name; borrowed, like the class */
         const char *resource_class;
         uint64_t n_free;
-        uint64_t n_blocked; /* devices that are neither taken nor free: their card or a part of them
-                               is taken */
+        uint64_t n_blocked;   /* devices that are neither taken nor free: their card or a part of
+                               * them is taken, or vGPUs of other types use the card */
         const char *blocker;  /* PCI address of the taken device; NULL: none is blocked */
         bool in_part;         /* a part of the blocker is taken, not the whole */
-        int cell;             /* HOST_CELL_NONE if it has none */
-        const DeviceSet *set; /* set of which n_free members are free; NULL: none */
+        int cell;             /* HOST_CELL_NONE if it has none, or its set several */
+        const DeviceSet *set; /* set of which n_free members are not taken; NULL: none */
         uint64_t amounts;     /* amounts of partitions of the set that fit (device_set_amounts()) */
 } DeviceCapacity;
 

@@ -109,7 +109,7 @@ static char *make_name(const char *path, const char *kind)
         }
 }
 
-/* Creates an empty file that only its owner can read. */
+/* Creates an empty file that only its owner can read. A file that exists keeps its mode. */
 static int make_file(const ClaimFile *file, Error *reterr)
 {
         _cleanup_close_ int fd = open(file->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -415,7 +415,7 @@ static int count_claims(Sqlite *sqlite, int64_t *ret, Error *reterr)
 }
 
 /* Upgrades the file in one transaction. reterr gets the words of CLAIMS_UPGRADED, with the numbers
- * of claims before and after. */
+ * of claims before and after, or that another process upgraded it. */
 static int upgrade(const ClaimFile *file, Sqlite *sqlite, int64_t version, Error *reterr)
 {
         _cleanup_(sqlite_rollbackp) Sqlite *transaction = NULL;
@@ -545,8 +545,8 @@ static int check_part(Sqlite *sqlite, const char *name, const char *sql, Error *
 }
 
 /* Compares the SQL of each table, index and trigger with the file. The expected SQL is read from a
- * model: an empty database in memory with the newest schema. Indexes and tables that an operator
- * added do no harm, so they are ignored. */
+ * model: an empty database in memory with the newest schema. Parts that the model lacks, such as
+ * an operator's indexes and tables, are ignored. */
 static int check_schema(Sqlite *sqlite, Error *reterr)
 {
         _cleanup_(sqlite_closep) Sqlite *model = NULL;
@@ -603,8 +603,8 @@ static int try_open(const ClaimFile *file, Claims *claims, Error *reterr)
         return r < 0 ? r : (int)opened;
 }
 
-/* Returns -EIO if the disk does not yield every byte. A missing file, of which only the log exists,
- * has no bytes. */
+/* Returns the system's error, such as -EIO, if the disk does not yield every byte. A missing file,
+ * of which only the log exists, has no bytes. */
 static int read_through(const ClaimFile *file, Error *reterr)
 {
         _cleanup_close_ int fd = open(file->path, O_RDONLY | O_CLOEXEC);
@@ -622,7 +622,7 @@ static int read_through(const ClaimFile *file, Error *reterr)
 }
 
 /* Renames the damaged file, its log first. After a crash between the renames, the file still has
- * its name. It is found damaged again, unless it is empty and only its log showed the damage. */
+ * its name. It is found damaged again, unless only its log showed the damage. */
 static int set_aside(const ClaimFile *file, char **ret_name, Error *reterr)
 {
         static const char *const suffixes[] = { "-wal", "-shm", "" };

@@ -4,16 +4,16 @@
  * it is written to the member: its SQL type, NULL, its range, its length and its form. The first
  * bad value ends the read of a row with -EUCLEAN. Reading never converts a value to another SQL
  * type. A text has less than TEXT_SIZE_MAX bytes, or fits into its array, and has no NUL inside.
- * NULL is valid only for an optional column, and means "" or no UUID. Whether the values of a row
- * agree with each other is not checked here. Binding trusts the values of the program, and checks
- * nothing. */
+ * NULL is valid only for an optional column, and means "", 0 or no UUID. Whether the values of a
+ * row agree with each other is not checked here. Binding trusts the values of the program, and
+ * checks nothing. */
 
 #include "claims/store/columns.h"
 
 #include <assert.h>
 #include <string.h>
 
-/* Longest text, in bytes. The largest request over D-Bus has 256 KiB. */
+/* Bytes of the longest text, with its NUL. The largest request over D-Bus has 256 KiB. */
 #define TEXT_SIZE_MAX (16 * 1024 * 1024)
 
 /* Writes the list of columns, as SQL expressions or as items of a JSON list. */

@@ -8,8 +8,9 @@
  * The kind of a column follows from the type of the member at compile time. A member of a type
  * without a kind does not compile.
  *
- * The database file is hostile input. A value of another type, NULL, a number out of range and a
- * malformed text are -EUCLEAN, with words that name the column and the row. */
+ * The database file is hostile input. A value of another type, NULL in a column that is not
+ * optional, a number out of range and a malformed text are -EUCLEAN, with words that name the
+ * column and the row. */
 
 #include "base/cpu-set.h"
 #include "base/uuid.h"
@@ -35,7 +36,7 @@ typedef struct Column {
         size_t offset, size; /* place and size of the member */
         uint64_t max;  /* largest number, not for int64_t; 0: the largest of the type, but INT64_MAX
                           for uint64_t */
-        bool optional; /* NULL is valid (as ""), and "" for a UUID */
+        bool optional; /* NULL is valid (as "" or 0), and "" for a UUID */
         const char *(*to_text)(int value); /* names of COLUMN_NAMED, for values from 0 to max */
 } Column;
 

@@ -4,8 +4,8 @@
 /* The parts that the files of the store share. The frame (frame.c) runs the statements of
  * statements.h, and transactions. It knows no claim and no provider. The values of a statement's
  * parameters are VALUES(…) in the order of the parameters, or NO_VALUES. Too few values fail an
- * assertion, and too many return -EIO. Each function blocks for the disk and returns a negative
- * errno with words (claims/store/sqlite.h).
+ * assertion, and too many return -EIO. Each function that can fail blocks for the disk, and
+ * returns a negative errno with words (claims/store/sqlite.h).
  *
  *       the database file (claim-file.c)
  *                     │
