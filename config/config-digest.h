@@ -8,7 +8,7 @@
 #include "base/digest.h"
 #include "config/config.h"
 
-/* Makes the digest of all options that differ from their defaults. These are not part of it:
- * secrets, users and passwords of URLs, the name of the host, the account of Keystone, and
- * addresses of devices. -ENOMEM. */
+/* Makes the digest of all options that differ from their defaults, and of whether [placement]
+ * exists. These are not part of it: secrets, users and passwords of URLs, the name of the host,
+ * the account of Keystone, and addresses of devices. -ENOMEM. */
 int config_make_digest(const Config *config, Digest *ret);

@@ -296,10 +296,11 @@ static const char newest_parts[] =
         "END;";
 
 /* Devices that a guest had, or can have had, and that were not proved to be clean since
- * (claims/claim/unclean.h). The insert of a claim's device that must be cleaned adds its row in the
- * same transaction. The row outlives the claim. claim_id and consumer are those of the last claim,
- * 0 and '' without one, and have no reference for that reason. fresh: the device had no row before
- * that claim. AUTOINCREMENT: a result of an earlier cleaning never counts for a later row. */
+ * (claims/claim/unclean.h). The insert of a claim's device that must be cleaned adds its row in
+ * the same transaction. The row can outlive the claim. claim_id and consumer are those of the last
+ * claim, 0 and '' without one, and have no reference for that reason. fresh: the device had no row
+ * before that claim. AUTOINCREMENT: a result of an earlier cleaning never counts for a later
+ * row. */
 static const char newest_unclean[] =
         "CREATE TABLE unclean_devices ("
         " id INTEGER PRIMARY KEY AUTOINCREMENT,"

@@ -22,7 +22,7 @@
 #define SCHEMA_APPLICATION_ID INT64_C(0x434c4d53)
 
 /* Makes the newest schema in an empty file, or beside tables of other names, within the caller's
- * transaction. */
+ * transaction if there is one. */
 int schema_create(Sqlite *sqlite, Error *reterr);
 
 /* Returns -EPROTONOSUPPORT with words for the operator. what: name of the unknown part. */

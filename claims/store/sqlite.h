@@ -2,14 +2,16 @@
 #pragma once
 
 /* Opens SQLite files with the settings that claims need, and runs statements. Each result code is
- * translated once, into an errno and words that name the file. This layer knows no table.
+ * translated once, into an errno and words. Except for -ENOMEM, they name the file. This layer
+ * knows no table.
  *
  * A step distinguishes a row, the end and an error: an error never counts as the end of data. The
  * translation of result codes:
  *
  *   FULL                -ENOSPC.
  *   BUSY, LOCKED        -EBUSY.
- *   CORRUPT, NOTADB     -EUCLEAN. SQL that contradicts the file's own schema is -EUCLEAN, too.
+ *   CORRUPT, NOTADB     -EUCLEAN.
+ *   ERROR, SCHEMA, MISMATCH  -EUCLEAN: the SQL contradicts the file's own schema.
  *   READONLY            -EROFS or -EACCES. If the file was moved away while in use: -ESTALE.
  *   PERM, AUTH          -EACCES.
  *   CANTOPEN, IOERR     The system's errno, or -EIO.

@@ -191,8 +191,9 @@ int claims_next_removal(Claims *claims, int64_t after, const Uuid *consumer, Cla
 int claims_end_removal(Claims *claims, int64_t id, Error *reterr);
 
 /* Records that the first claim of a consumer will move to another consumer. The caller frees ret
- * with claim_move_done(). Returns CLAIM_E_NOT_FOUND if from has no claim, or a pending one. Returns
- * CLAIM_E_CONFLICT if to has a claim, or if another move has the same from or the same to. */
+ * with claim_move_done(). Returns CLAIM_E_NOT_FOUND if from has no claim, or a pending one.
+ * Returns CLAIM_E_CONFLICT if to has a first claim, or if another move has the same from or the
+ * same to. */
 int claims_begin_move(Claims *claims, const Uuid *from, const Uuid *to, const char *to_type,
                       ClaimMove *ret, Error *reterr);
 
