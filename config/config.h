@@ -4,9 +4,10 @@
 /* The configuration, with the sections, option names and syntax of nova.conf.
  *
  * One table (config/table.c) is the only place that defines each option: its type, its default and
- * its allowed values. A section or key that neither the agent nor Nova defines is a warning with
- * file and line. A bad value is an error with file, line, key and the allowed values. Other modules
- * check no value again. No file is read after config_load() has returned.
+ * its allowed values. A section that neither the agent nor Nova defines is a warning with file and
+ * line, and so is such a key in a section that the agent reads. A bad value of an option that
+ * counts is an error with file, line, key and the allowed values. Other modules check no value
+ * again. No file is read after config_load() has returned.
  *
  * Names of sections and options match in letters of either case. References to other options
  * ("$name") are replaced as oslo.config does (config/settings.h). */

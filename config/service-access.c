@@ -274,7 +274,8 @@ static int pass_on(FILE *input, ConfigWarning warning, void *userdata, Error *re
         return ret;
 }
 
-/* Runs a check in a child. Returns the first error of the check, or -EIO if the child failed. */
+/* Runs a check in a child. Returns the first error of the check, -EIO if the child failed, or
+ * another errno if it cannot be started. */
 static int run(Look *look, ConfigWarning warning, void *userdata, Error *reterr)
 {
         _cleanup_fclose_ FILE *input = NULL;

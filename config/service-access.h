@@ -22,7 +22,8 @@ typedef struct ServiceRights {
         char *name; /* name of the user, or its number; owned */
         uid_t user;
         gid_t *groups;   /* the first is the main group; owned */
-        size_t n_groups; /* 0: the rights of the caller, with which only missing files are found */
+        size_t n_groups; /* 0: the rights of the caller, with which a file is reported only if it
+                          * is missing */
 } ServiceRights;
 
 /* Frees the members. */

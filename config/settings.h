@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Finds options in configuration files and sets them. Errors begin with the place of the bad
- * value. */
+/* Finds options in configuration files and sets them. Errors about an entry begin with its
+ * place. */
 
 #include "config/file.h"
 #include "config/table.h"
@@ -67,8 +67,8 @@ int config_set_from_settings(const ConfigOption *option, void *base, ConfigSetti
 /* Warns about each section that neither this agent nor Nova defines, and about each such option in
  * a section that the agent reads. Also warns about one option of Nova that the agent does not
  * implement. Returns the number of options that are ignored without a warning: options of Nova or
- * its libraries, and all options in sections that only Nova reads. Options of [placement] that the
- * agent knows but does not use (CONFIG_UNUSED) are not in the number. */
+ * its libraries, and options in sections that only Nova reads, or in auth_section. Options of
+ * [placement] that the agent knows but does not use (CONFIG_UNUSED) are not in the number. */
 size_t config_warn_unknown(const ConfigSettings *settings);
 
 /* Calls the warning of the settings, if there is one, with a formatted text. */

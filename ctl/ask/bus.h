@@ -5,8 +5,8 @@
  * reply or the time limit. A call never starts the agent.
  *
  * Errors are words for people: those of the agent, or a text with an advice. CTL_NOT_RUNNING means
- * that there is no bus, or no agent on it. -E2BIG means that the agent could not decide a request
- * within its limit of work. */
+ * that there is no bus, or no agent on it (but see ctl_bus_control_group()). -E2BIG means that the
+ * agent could not decide a request within its limit of work. */
 
 #include <systemd/sd-bus.h>
 
@@ -31,8 +31,8 @@ typedef struct CtlClaim {
 } CtlClaim;
 
 /* Starts pkttyagent, which asks for passwords on this terminal, and waits up to 5 s until polkit
- * knows it. Returns its process. Returns 0 if it is not installed or no person can be asked; polkit
- * then answers without a password. */
+ * knows it. Returns its process. Returns 0 if it is not installed, cannot be started or no person
+ * can be asked; polkit then answers without a password. */
 pid_t ctl_authorization_start(void);
 
 /* Ends pkttyagent and waits for its end. 0 is ignored. */

@@ -4,7 +4,7 @@
 /* Runs pieces of work in child processes, several in parallel, and keeps the output of each.
  *
  * "computectl -H host1,host2" is one child for each host, "computectl report" one for each part of
- * the bundle. A child that hangs does not delay the other children. */
+ * the bundle. A child that hangs does not delay the children that run beside it. */
 
 #include <jansson.h>
 #include <limits.h>
@@ -48,9 +48,9 @@ void ctl_find_program(char path[static PATH_MAX], const char *name, const char *
  *   connect   cloud of clouds.yaml ("": the section [placement])     CONNECT_FORMAT
  *   identity  order, flags, name of the host ("": unknown), cloud    IDENTITY_FORMAT
  *
- * words: the arguments of the order, NULL-terminated; NULL: none. config: a configuration file;
- * NULL: that of the host. Blocks until the program ends, and prints its errors, except that the
- * last line of a failed program ends the words in reterr. Returns 0 or a negative errno with
- * words. */
+ * words: the arguments of the order, at most 4, NULL-terminated; NULL: none. config: a
+ * configuration file; NULL: that of the host. Blocks until the program ends, and prints its
+ * errors, except that the last line of a failed program ends the words in reterr. Returns 0 or a
+ * negative errno with words. */
 int ctl_helper_ask(const char *order, const char *const words[], const char *config, json_t **ret,
                    Error *reterr);

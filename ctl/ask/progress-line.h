@@ -9,8 +9,8 @@
 #include "base/progress.h"
 #include "ctl/print/page.h"
 
-/* Formats "reshape: gathering 12/40 [=======>             ]", cut at the width of the style
- * (0: 80 columns). The bar appears only if the requests are counted and the line has space for it.
+/* Formats "reshape: gathering 12/40 [=======> ]", cut at the width of the style (0: 80 columns)
+ * and at size. The bar appears only if the requests are counted and the line has space for it.
  * Pure. */
 void ctl_progress_format(const char *kind, const Progress *progress, const CtlStyle *style,
                          char *line, size_t size);

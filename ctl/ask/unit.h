@@ -21,7 +21,7 @@ typedef struct CtlUnit {
         char *result;       /* "success", "exit-code", "signal" */
         char *status_text;  /* last STATUS= of the service */
         char *user;         /* User= */
-        char **groups;      /* SupplementaryGroups=, NULL-terminated */
+        char **groups;      /* SupplementaryGroups=, NULL-terminated; NULL: none */
         int exit_status;    /* exit code of the main process, or number of the signal */
         bool read_only;     /* ProtectSystem=strict */
         char **writable;    /* absolute paths, writable in the sandbox; NULL-terminated */
