@@ -51,8 +51,8 @@ int ctl_bus_open(sd_bus **ret, const char *host, Error *reterr);
 int ctl_bus_call(sd_bus *bus, const char *method, uint64_t timeout_usec, char **ret, Error *reterr,
                  const char *types, ...);
 
-/* Reads a document of Describe(). Returns -EBADMSG if it has another format; format NULL: the
- * document is an array. The caller owns the reference. */
+/* Reads a document of Describe(). Returns the errors of ctl_bus_call(), or -EBADMSG if it has
+ * another format; format NULL: the document is an array. The caller owns the reference. */
 int ctl_bus_describe(sd_bus *bus, const char *document, const char *format, json_t **ret,
                      Error *reterr);
 

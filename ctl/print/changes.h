@@ -13,8 +13,8 @@
 void ctl_plan_print(const json_t *plan, const json_t *status, CtlPage *page);
 
 /* Prints each amount that moves, and the providers before and after, from a document of
- * RESHAPE_FORMAT; NULL: nothing moves. hint: the next command, printed as the last line if the
- * style has a legend; NULL: none. */
+ * RESHAPE_FORMAT; NULL: nothing moves. hint: the next command, printed as the last line if there
+ * is a document and the style has a legend; NULL: none. */
 void ctl_reshape_print(const json_t *document, const char *hint, CtlPage *page);
 
 /* Checks whether a document of RETIRE_FORMAT names guests or providers that prevent the

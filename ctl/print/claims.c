@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Prints claims and their history: the list of "claims", one claim of "show" and "claim", the
- * guests of "who", "claims --problems", "explain" and "history". All functions are pure except that
- * they write to the page's output.
+ * guests of "who", "claims --problems", "explain" and "history". All functions are pure, except
+ * that they write to the page's output and use the time zone.
  *
  * A list has one line for each provider of a claim, and the table cells about the whole claim are
  * in its first line. View decides the columns of a list by the width of the terminal, the content,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Claims and events as tables. Pure. The documents are those of formats/format-names.h. The members
- * of a claim and of an event are described in formats/claim-json.h. */
+/* Claims and events as tables. Pure, except for the time zone. The documents are those of
+ * formats/format-names.h. The members of a claim and of an event are described in
+ * formats/claim-json.h. */
 
 #include <jansson.h>
 
@@ -12,10 +13,11 @@
  * left out if there are guests. history: with the columns of ended claims. */
 void ctl_claims_print(const json_t *document, bool history, CtlPage *page);
 
-/* Prints a claim that was created by this call, with the next commands. */
+/* Prints a claim that was created by this call. With a legend, prints the next commands, which a
+ * claim with a guest does not need. */
 void ctl_claim_print(const json_t *document, CtlPage *page);
 
-/* Prints one claim with all its members. */
+/* Prints the texts, times and parts of one claim. */
 void ctl_show_print(const json_t *claim, CtlPage *page);
 
 /* Prints a document of PROBLEMS_FORMAT. */

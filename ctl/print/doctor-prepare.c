@@ -16,7 +16,7 @@
 #include "ctl/print/finding.h"
 #include "ctl/print/json.h"
 
-#define PREPARE_FINDINGS_MAX 8 /* findings about cards before functions are not listed */
+#define PREPARE_FINDINGS_MAX 8 /* findings after which functions are not listed */
 
 #define PREPARE_ENABLE \
         "Run \"systemctl enable --now compute-agent-prepare.service compute-agent-prepare.path\""

@@ -52,8 +52,8 @@ void ctl_facts_measure(CtlFacts *facts);
 /* Makes the document of all checks. NULL: memory ran out. The caller owns the reference. */
 json_t *ctl_doctor_judge(const CtlFacts *facts);
 
-/* Makes the document from FINDINGS_FORMAT, which compares options with hardware
- * (--hardware-only). */
+/* Makes the document from FINDINGS_FORMAT, which compares options with hardware (--hardware-only).
+ * Returns as ctl_doctor_judge() does. */
 json_t *ctl_doctor_judge_hardware(const json_t *verified);
 
 /* Prints one line for each check: the fact of its worst finding. With style.all, prints all
@@ -61,6 +61,7 @@ json_t *ctl_doctor_judge_hardware(const json_t *verified);
 void ctl_doctor_print(const json_t *document, CtlPage *page);
 
 /* Returns the exit code of "status". If that is 0 and a finding is not "ok", returns
- * CTL_STATUS_NOT_WELL. status NULL, for --config-only and --hardware-only: returns EXIT_FAILURE if
- * a start or a publication would fail. */
+ * CTL_STATUS_NOT_WELL. status NULL, for --config-only and --hardware-only: returns EXIT_FAILURE
+ * for a "bad" finding, because a start or a publication would fail, and else judges as if that
+ * code were 0. */
 CtlStatusExit ctl_doctor_exit(const json_t *document, const json_t *status);

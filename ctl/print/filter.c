@@ -7,9 +7,9 @@
  *
  * The main structures are CtlFilter (all members must match) and Sought, a word that can name many
  * kinds of things. The device of a filter matches in letters of either case. A word of Sought
- * matches exactly, with a uuid in small letters. If it is a device of the host, in letters of
- * either case, it also names the provider and the virtual functions of that device. Limit: a span
- * of time has at most nine digits. */
+ * matches exactly, with a uuid in small letters, except for the devices of guests. If it is a
+ * device of the host, in letters of either case, it also names the provider and the virtual
+ * functions of that device. Limit: a span of time has at most nine digits. */
 
 #include "ctl/print/filter.h"
 

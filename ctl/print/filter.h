@@ -11,7 +11,8 @@
 /* A filter. All members must match. A member that is NULL or 0 matches everything. Texts are
  * borrowed. */
 typedef struct CtlFilter {
-        const char *guest;   /* uuid of the consumer, or name of its domain */
+        const char *guest;   /* uuid of the consumer or of a migration's guest, or name of the
+                              * guest's domain */
         const char *device;  /* name, PCI address or mdev of a device; name of a provider, and for
                                 claims its uuid, which events do not have */
         const char *state;   /* the state of a claim, or the kind of an event */
@@ -32,8 +33,8 @@ void ctl_filter_apply(const CtlFilter *filter, json_t *document);
 
 /* Removes the claims that have neither the device (libvirt's name, PCI address, uuid of an mdev)
  * nor an allocation of the provider (name or uuid). A claim has a card also by one of its virtual
- * functions, or by an allocation of its provider. host: the host's document; NULL: the functions of
- * a card are unknown. Returns -ENOMEM if memory ran out. */
+ * functions, or by an allocation of its provider. host: the host's document; NULL: the functions
+ * and the provider of a card are unknown. Returns -ENOMEM if memory ran out. */
 int ctl_claims_keep(json_t *document, const json_t *host, const char *name);
 
 /* Removes the claims that do not match the word: a host CPU ("cpu:5"), a host cell ("cell:1"), or

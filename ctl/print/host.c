@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Prints a snapshot of the host for "computectl discover": a summary, then tables of NUMA cells,
- * devices, mediated devices and domains. Pure.
+ * devices, mediated devices and domains. Pure, except for the time zone.
  *
  * Each table has its own function and is left out if the snapshot has no such items. Most kinds of
  * devices are left out unless the style has "all". They are left out even if the configuration

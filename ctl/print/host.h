@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* "computectl discover": the result of a poll of the driver, as tables. Pure. */
+/* "computectl discover": the result of a poll of the driver, as tables. Pure, except for the time
+ * zone. */
 
 #include "ctl/print/page.h"
 #include "drivers/host/snapshot.h"

@@ -10,5 +10,5 @@
  * "check" prints the verdict, why Placement could not be read, and the advice. */
 void ctl_identity_print(const json_t *document, const char *word, CtlPage *page);
 
-/* Returns EXIT_SUCCESS if the order was carried out; for "check", if the state is good. */
+/* Returns EXIT_SUCCESS if the order was not rejected; for "check", if the state is good. */
 int ctl_identity_exit(const json_t *document, const char *word);

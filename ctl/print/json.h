@@ -29,8 +29,8 @@ uint64_t ctl_json_u64(const json_t *object, const char *key);
 /* Finds the first item of an array whose member has that text. Borrowed, or NULL. */
 const json_t *ctl_json_find(const json_t *array, const char *key, const char *text);
 
-/* Parses a document of the agent. Its member "format" must be that text; format NULL: it must be an
- * array. Returns -EBADMSG with words. The caller owns the reference. */
+/* Parses a document of the agent. Its member "format" must be that text; format NULL: it must be
+ * an array. Returns -EBADMSG or -ENOMEM, with words. The caller owns the reference. */
 int ctl_json_read_document(const char *text, const char *format, json_t **ret, Error *reterr);
 
 /* Returns the text that a function writes for a value; the caller frees. NULL: memory ran out. */

@@ -56,7 +56,8 @@ CtlColour ctl_usage_colour(uint64_t used, uint64_t capacity);
 void ctl_page_write(CtlPage *page, CtlColour colour, const char *format, ...) _printf_(3, 4);
 
 /* Writes the rest of a line on which indent columns are used. The text is escaped, and wrapped at
- * the width of the terminal. Its next lines begin in the same column. */
+ * the width of the terminal if indent is less than half of it. Its next lines begin in the same
+ * column. */
 void ctl_page_rest(CtlPage *page, int indent, CtlColour colour, const char *format, ...)
         _printf_(4, 5);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Prints the status of the agent: "computectl status" on a terminal, one line for "watch", and the
- * last lines of the journal. All functions except ctl_journal_print() are pure.
+ * last lines of the journal. All functions except ctl_journal_print() are pure, but for the time
+ * zone.
  *
  * The document is a flat object (agent/bus/status.h); each part of the page has a function, and
  * parts without content are left out. The verdict is the first line, and its colour follows the
@@ -124,8 +125,8 @@ static void print_hypervisor(const json_t *status, CtlPage *page)
                                "The data is from the last successful poll");
 }
 
-/* Prints the sync state, with the differences if nova-compute reports this host, and the missing
- * right to reshape. */
+/* Prints the sync state, with the differences if nova-compute reports this host, else with the
+ * missing right to reshape. */
 static void print_sync(const json_t *status, CtlPage *page)
 {
         const char *state = ctl_json_text(status, "sync_state");

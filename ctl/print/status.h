@@ -2,7 +2,7 @@
 #pragma once
 
 /* "computectl status": from the document of the agent (agent/bus/status.h) to a page. Pure, except
- * for the journal.
+ * for the journal and the time zone.
  *
  * For an agent that does not run the document is {"format": "compute-agent-status/1", "state":
  * "not-running", "summary"}. Times are microseconds of CLOCK_REALTIME; 0: never. */
