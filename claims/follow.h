@@ -24,7 +24,7 @@ bool claim_was_resized(const Claim *claim, const HostDomain *domain);
 /* Returns true if Placement has another amount of a class that counts no devices than the claim,
  * and a new claim of the domain would differ, too. False while a resize is under way: the domain
  * has more CPUs or memory than both. False for a class that this host cannot hold where Placement
- * has it, and for a class that no domain shows unless the claim has it on the root alone. placed:
+ * has it. A class that no domain shows counts only if the claim has it on the root alone. placed:
  * allocations of the consumer; view: the host with the inventories. Without a view (NULL) or a
  * root it returns false. */
 bool claim_must_follow(const Claim *claim, const HostDomain *domain, const HostFacts *facts,

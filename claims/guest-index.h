@@ -34,8 +34,9 @@
  *   since the consumer was written        audit: its server is alive
  *
  * The first two can end earlier, with an answer of Placement. The last three protect a write that
- * is under way from an audit, which reads all consumers once. A write of a consumer, or the loss
- * of its claim and guest, gives it a new state. */
+ * is under way from an audit, which reads all consumers once. An operator who names a consumer
+ * overrides the last two for it. A write of a consumer, or the loss of its claim and guest, gives
+ * it a new state. */
 
 #include "base/allocation.h"
 #include "claims/claim/claim.h"

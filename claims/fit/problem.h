@@ -12,7 +12,8 @@ typedef struct FitCapacity {
         const Inventory *inventory; /* NULL: the provider does not have the class, or nothing was
                                        placed there */
         uint64_t used;              /* by claims, and n_of_guests */
-        uint64_t n_of_guests;       /* part of used: devices of guests, and blocked devices */
+        uint64_t n_of_guests;       /* part of used: devices that no claim has and that are not
+                                     * free, such as those of guests and blocked ones */
         const HostLimit *devices;   /* limit of devices of the class here; NULL: none */
         uint64_t free_amount;       /* capacity minus used */
         uint64_t limit;             /* largest amount for one fit: free_amount, at most max_unit, of

@@ -73,7 +73,7 @@ TakenBlock taken_blocks_pci(const Taken *taken, const char *address, const char 
 
 /* Returns the reason why mdevs of the device cannot be given: TAKEN_BLOCK_CARD or none. Other
  * taken parts of the device do not matter. ret_blocker (can be NULL) gets the address of the
- * device that is taken whole; without a reason it has no meaning. address is "" for a device that
+ * device that is taken whole. Without a reason it has no meaning. address is "" for a device that
  * is not on PCI. */
 TakenBlock taken_blocks_mdevs(const Taken *taken, const char *address, const char **ret_blocker);
 

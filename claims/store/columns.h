@@ -9,8 +9,8 @@
  * without a kind does not compile.
  *
  * The database file is hostile input. A value of another type, NULL in a column that is not
- * optional, a number out of range and a malformed text are -EUCLEAN, with words that name the
- * column and the row. */
+ * optional, a number out of range and a malformed text are -EUCLEAN. The words name the column and
+ * the row. */
 
 #include "base/cpu-set.h"
 #include "base/uuid.h"

@@ -24,16 +24,17 @@ typedef struct Claims Claims;
 typedef struct ClaimsRules {
         uint64_t expiry_usec; /* [DEFAULT] claim_expiry_time; 0: claims never expire */
 
-        /* Claims of claims_prepare() are written to Placement (CLAIM_WRITE_UNSENT). Without it,
-         * claims_adopt() makes such claims if an earlier claim of the guest left a removal: then
-         * the agent wrote the allocations in Placement. */
+        /* Claims of claims_prepare() are written to Placement (CLAIM_WRITE_UNSENT). With or
+         * without it, claims_adopt() makes such claims only if an earlier claim of the guest left
+         * a removal: then the agent wrote the allocations in Placement. */
         bool writes_guests;
 
         /* Reason to reject new claims of claims_claim(); NULL: none are rejected. A consumer with a
          * claim still gets that claim. Guests that exist or start are counted, and so are consumers
          * of claims_claim_placed(). */
         const char *closed;
-        const char *hint; /* hint that is added to the words of CLAIM_E_NO_CAPACITY; NULL: none */
+        const char *hint; /* hint that is added to the words of CLAIM_E_NO_CAPACITY, but not beside
+                           * closed; NULL: none */
 
         /* Reason to reject devices and dedicated CPUs that are claimed without Placement; NULL:
          * none are rejected. It is for an unread database, because consumers without a guest can
