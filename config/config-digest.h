@@ -10,5 +10,5 @@
 
 /* Makes the digest of all options that differ from their defaults, and of whether [placement]
  * exists. These are not part of it: secrets, users and passwords of URLs, the name of the host,
- * the account of Keystone, and addresses of devices. -ENOMEM. */
+ * the account of Keystone, and addresses of devices. Returns -ENOMEM on failure. */
 int config_make_digest(const Config *config, Digest *ret);

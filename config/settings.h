@@ -23,7 +23,8 @@ int config_settings_read(ConfigSettings *settings, char *const paths[], Error *r
  *
  * Values of other options and sections change only if a reference leads to them. Returns -EINVAL
  * with words that name file, line and option, or -ENOMEM. Errors are a reference to no option, a
- * circle, a reference to a secret from a value that is none, and a result that is too long. */
+ * circle or a chain of more than 16 values, a reference to a secret from a value that is none, and
+ * a result that is too long. */
 int config_expand(ConfigSettings *settings, const char *section, Error *reterr);
 
 /* Returns the option of config_options that an entry sets: one of its section, or one of
@@ -66,9 +67,10 @@ int config_set_from_settings(const ConfigOption *option, void *base, ConfigSetti
 
 /* Warns about each section that neither this agent nor Nova defines, and about each such option in
  * a section that the agent reads. Also warns about one option of Nova that the agent does not
- * implement. Returns the number of options that are ignored without a warning: options of Nova or
- * its libraries, and options in sections that only Nova reads, or in auth_section. Options of
- * [placement] that the agent knows but does not use (CONFIG_UNUSED) are not in the number. */
+ * implement, if it is true. This option is still in the number. Returns the number of options that
+ * are ignored without a warning: options of Nova or its libraries, and options in sections that
+ * only Nova reads, or in auth_section. Options of [placement] that the agent knows but does not
+ * use (CONFIG_UNUSED) are not in the number. */
 size_t config_warn_unknown(const ConfigSettings *settings);
 
 /* Calls the warning of the settings, if there is one, with a formatted text. */

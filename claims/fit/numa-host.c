@@ -380,8 +380,8 @@ static bool fit_pages(const NumaHost *host, const NumaCapacity *capacity, const 
         }
 }
 
-/* Returns the limit of memory by the guest's CPUs. A guest with only dedicated CPUs cannot
- * overcommit memory, and a mixed one has the smaller limit. */
+/* Returns the limit of memory by the guest cell's CPUs. A guest cell with only dedicated CPUs
+ * cannot overcommit memory, and a mixed one has the smaller limit. */
 static uint64_t choose_limit(uint64_t limit, uint64_t total, uint64_t n_shared,
                              uint64_t n_dedicated)
 {

@@ -381,8 +381,8 @@ static void number_kinds(FitProblem *problem)
         }
 }
 
-/* Orders items: few candidates first, then large amounts, because hard items must fail early. Items
- * of one kind stay together, but not items without resources. */
+/* Orders items: few candidates first, then large amounts of the first class, because hard items
+ * must fail early. Items of one kind stay together, but not items without resources. */
 static int compare_items(const void *a, const void *b)
 {
         const FitItem *x = a, *y = b;

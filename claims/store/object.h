@@ -35,7 +35,7 @@ struct Claims {
         char boot_id[SD_ID128_STRING_MAX];
         bool is_unread; /* claims_is_unread() */
 
-        /* Members that the store does not use. */
+        /* Members that the store does not use, except that store_taken() passes facts on. */
         const HostFacts *facts; /* borrowed; NULL: unknown */
         bool has_devices;       /* facts will come: until then no device can be chosen */
         ClaimsRules rules;
@@ -95,7 +95,7 @@ int store_open_copy(Claims *claims, const char *path, uint64_t busy_usec, Error 
 int store_take_turn(Claims *claims, Error *reterr);
 void store_drop_turn(Claims *claims);
 
-/* Reads the host into claims->view, in one consistent state. Parts that did not change are not read
+/* Reads the host into claims->view, in one consistent state. A tree of the same epoch is not read
  * again. */
 int store_load_view(Claims *claims, Error *reterr);
 

@@ -78,8 +78,8 @@ int claims_expire(Claims *claims, uint64_t now_usec, uint64_t *ret_n, Error *ret
  * device for CLAIMS_OF_DEVICE, or the guest for CLAIMS_OF_GUEST; else NULL. ret must be zeroed. */
 int claims_list(Claims *claims, ClaimsWhich which, const char *of, ClaimList *ret, Error *reterr);
 
-/* Adds the addresses of devices that living claims name, each with its recorded identity. ret must
- * be zeroed, and can be filled in part on failure. */
+/* Adds the addresses of devices that living claims name with a recorded identity, each with that
+ * identity. ret must be zeroed, and can be filled in part on failure. */
 int claims_list_identities(Claims *claims, ClaimedDevices *ret, Error *reterr);
 
 /* Adds the next living claims with an id above after (0: the first ones) to the list, at most
@@ -120,9 +120,9 @@ int claims_get(Claims *claims, int64_t id, Claim **ret, Error *reterr);
 int claims_find(Claims *claims, const Uuid *consumer, bool resize_target, Claim **ret,
                 Error *reterr);
 
-/* Sets the author of the next releases and preparations (borrowed; NULL, as at first: this
- * program). The caller resets it afterwards. A claim has its author in the request, and a move in
- * the move. */
+/* Sets the author of the next releases, and of the next claims that are made of a guest or of
+ * allocations (borrowed; NULL, as at first: this program). The caller resets it afterwards. A
+ * requested claim has its author in the request, and a move in the move. */
 void claims_set_author(Claims *claims, const EventAuthor *author);
 
 /* Writes an event that belongs to no change of a claim. The reason is cut at CLAIM_TEXT_MAX bytes.
