@@ -23,8 +23,8 @@ int config_settings_read(ConfigSettings *settings, char *const paths[], Error *r
  *
  * Values of other options and sections change only if a reference leads to them. Returns -EINVAL
  * with words that name file, line and option, or -ENOMEM. Errors are a reference to no option, a
- * circle or a chain of more than 16 values, a reference to a secret from a value that is none, and
- * a result that is too long. */
+ * circle, and a chain of more than 16 values. So are a reference to a secret from a value that is
+ * none, and a result that is too long. */
 int config_expand(ConfigSettings *settings, const char *section, Error *reterr);
 
 /* Returns the option of config_options that an entry sets: one of its section, or one of

@@ -11,7 +11,7 @@
  *   FULL                -ENOSPC.
  *   BUSY, LOCKED        -EBUSY.
  *   CORRUPT, NOTADB     -EUCLEAN.
- *   ERROR, SCHEMA, MISMATCH  -EUCLEAN: the SQL contradicts the file's own schema.
+ *   ERROR, SCHEMA       -EUCLEAN, and so is MISMATCH: the SQL contradicts the file's own schema.
  *   READONLY            -EROFS or -EACCES. If the file was moved away while in use: -ESTALE.
  *   PERM, AUTH          -EACCES.
  *   CANTOPEN, IOERR     The system's errno, or -EIO.
