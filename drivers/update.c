@@ -2,7 +2,7 @@
 
 /* Makes the tree that the host should have. An update first makes the plans (CPUs, amounts, mdevs),
  * then copies the tree, edits it, and lets drivers/reshape move the allocations. If the caller
- * gives an equal tree (reshape->before), no copy is made.
+ * gives an equal tree (reshape->before), the edit needs no copy.
  *
  * TreeUpdate has everything that one update needs. The order of the steps matters: NUMA cells come
  * before the devices below them, and cells that are gone are removed after their devices. If
@@ -79,8 +79,8 @@ static bool is_never_there(const HostConfig *config, const Error *disk_error)
 /* Replaces the root's inventories, all of which belong to the driver (facts C2). A class with a
  * total of 0 is left out (facts G4.7), and so is one that numa_in_placement puts into cells. If the
  * size of the disk is unknown, DISK_GB keeps the value that the root has, or else the last measured
- * size. Both are a problem, except when the root has no DISK_GB, no storage pool is configured, and
- * the folder is missing. -ENOMEM, or -EINVAL of provider_set_inventory(). */
+ * size, if there is one. Both are a problem, except when the root has no DISK_GB, no storage pool
+ * is configured, and the folder is missing. -ENOMEM, or -EINVAL of provider_set_inventory(). */
 static int update_root(TreeUpdate *update, Error *reterr)
 {
         const HostConfig *config = update->config;

@@ -2,7 +2,7 @@
 
 /* Compares the configuration with the hardware of the host. Each verify_…() function compares one
  * part and appends warnings to Findings. The function verify_update() checks the configuration and
- * makes the plans of an update. It appends an error for each reason in the plans of CPUs, amounts
+ * makes the plans of an update. It appends errors with the reasons in the plans of CPUs, amounts
  * and cells why the update would reject the host or leave out a part. Other parts get warnings. An
  * error of driver_config_check() or of the plan of CPUs ends it, so later reasons appear only after
  * that error is corrected. It comes first, because its plan of CPUs is used by other functions.
@@ -81,8 +81,8 @@ static int findings_warn(Findings *findings, const char *option, const char *for
         return add_finding(findings->warnings, "warning", option, text);
 }
 
-/* Appends an error because of which the update rejects the host or a part. r is the result of
- * the function that set the error: 0 appends nothing. */
+/* Appends an error because of which the update rejects the host or a part. r is the result of the
+ * function that set the error: 0 and -ENOMEM append nothing and are returned. */
 static int add_error(Findings *findings, int r, const Error *error)
 {
         const char *first = NULL, *option = "";
@@ -100,8 +100,8 @@ static int add_error(Findings *findings, int r, const Error *error)
         return add_finding(findings->errors, "error", option, error->text);
 }
 
-/* Makes the plans of an update and appends their errors. Sets cpus, which the other functions
- * need; it stays empty after an error of the configuration. */
+/* Makes the plans of an update and appends their errors. Sets cpus, which the other functions need;
+ * it stays empty after an error of the configuration or of that plan. */
 static int verify_update(const HostConfig *config, const Snapshot *snapshot, CpuPlan *cpus,
                          Findings *findings)
 {
@@ -176,8 +176,8 @@ static const PageSize *find_pages(const Snapshot *snapshot, const HugePagesReser
         return NULL;
 }
 
-/* Warns of reserved pages that a cell lacks, and of reservations without effect. Malformed
- * entries are errors of driver_config_check(). */
+/* Warns of reserved pages of a size that the cell does not list, and of all others while cells are
+ * not in Placement. Malformed entries are errors of driver_config_check(). */
 static int verify_huge_pages(const HostConfig *config, const Snapshot *snapshot, Findings *findings)
 {
         for (char **text = config->reserved_huge_pages; text && *text; text++) {
@@ -202,8 +202,8 @@ static int verify_huge_pages(const HostConfig *config, const Snapshot *snapshot,
         return 0;
 }
 
-/* Warns of cells that have CPUs but no memory. A guest that needs memory in the cell of its CPUs
- * cannot run there. */
+/* Warns of cells that have CPUs but no memory, if another cell has memory. A guest that needs
+ * memory in the cell of its CPUs cannot run there. */
 static int verify_cells(const HostConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
                         Findings *findings)
 {
@@ -233,8 +233,8 @@ static int verify_cells(const HostConfig *config, const Snapshot *snapshot, cons
         return 0;
 }
 
-/* Warns of a size that could not be read, or of a size below 1 GiB if the host should report
- * DISK_GB. A missing folder counts as a size below 1 GiB, because it can be intended. */
+/* Warns of a size that could not be read, or of a size below 1 GiB unless report_local_disk is no.
+ * For a missing folder only the last measured size counts, because it can be intended. */
 static int verify_disk(const HostConfig *config, const Snapshot *snapshot, Findings *findings)
 {
         bool rbd = config->images_type == HOST_IMAGES_RBD && !config->images_storage_pool;
@@ -289,7 +289,7 @@ static int verify_emulators(const HostConfig *config, const Snapshot *snapshot, 
 
 /* Mediated devices */
 
-/* Returns the device with this address, for the type, or NULL. */
+/* Returns the first device that the address gives to the type (mdev_type_of_device()), or NULL. */
 static const SnapshotDevice *find_addressed(const HostMdevType *type, char *address,
                                             const Snapshot *snapshot)
 {
@@ -380,9 +380,9 @@ static uint64_t count_mdevs(const Snapshot *snapshot, const char *type)
         return n;
 }
 
-/* Warns of a type that no device offers, of addresses without a device, and of a max_instances
- * below the number of existing mdevs. Also warns of a device that does not offer the type, and of
- * one that several types name. */
+/* Warns of a type that no device offers, and of nothing else then. Warns of addresses without a
+ * device, and of a max_instances below the number of existing mdevs. Also warns of a device that
+ * does not offer the type, and of a parent of mdevs that several types name. */
 static int verify_mdev_type(const HostConfig *config, const HostMdevType *type,
                             const Snapshot *snapshot, Findings *findings)
 {
@@ -417,8 +417,8 @@ static bool is_full(const Snapshot *snapshot, const SnapshotDevice *device, cons
         return type->available_instances == 0 && type->created_instances == 0;
 }
 
-/* Warns of a device that offers mdevs but is not in Placement. Does nothing if no type is
- * enabled. */
+/* Warns of a device that has types of mdevs but not an enabled one, or that is full. Does nothing
+ * if no type is enabled. */
 static int verify_idle_device(const HostConfig *config, const Snapshot *snapshot,
                               const SnapshotDevice *device, Findings *findings)
 {
@@ -453,11 +453,11 @@ static int verify_mdevs(const HostConfig *config, const Snapshot *snapshot, Find
 /* Guests, also stopped ones, with CPUs other than those of [compute] cpu_shared_set and
  * cpu_dedicated_set (facts C3, last row).
  *
- * A guest CPU that is pinned to one CPU of the host is dedicated. Every other guest CPU floats
- * over the shared CPUs; without a list of CPUs it can run on all of them. nova-compute does not
- * start beside such a guest. The agent only warns, because the guest exists and a stopped agent
- * would not move it. Without cpu_dedicated_set there is no warning, because pinned guests then
- * use the shared CPUs. */
+ * A guest CPU that is pinned to one CPU of the host is dedicated. Every other guest CPU floats over
+ * the shared CPUs; without a list of CPUs it can run on all of them. nova-compute does not start
+ * beside such a guest. The agent only warns, because the guest exists and a stopped agent would not
+ * move it. Without usable dedicated CPUs there is no warning, because without cpu_dedicated_set
+ * pinned guests use the shared CPUs. */
 
 /* Number of guests that a warning names. One warning covers all guests with the same fault. */
 #define NAMES_MAX 5

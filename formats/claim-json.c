@@ -8,7 +8,8 @@
  * out or a text is not UTF-8. A NULL among the values makes json_pack() fail and release the other
  * values, so errors need no further check. Allocations are sorted by provider name; the other
  * arrays keep the order of the claim. Limit: the texts of an event come from a database that might
- * be damaged. A column that is not a JSON array becomes an empty array. */
+ * be damaged. A column that is not a JSON array, or that cannot be parsed because memory is short,
+ * becomes an empty array. */
 
 #include "formats/claim-json.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Makes and parses the record of active partitions. A missing member, an unknown state, or an entry
- * without devices makes the whole document invalid. Otherwise an active partition could look
- * inactive. The parser ignores unknown members, and does not check addresses or look for
- * duplicates. Texts with a limit are cut at it and made safe to show; addresses and lines are kept.
+/* Makes and parses the record of active partitions. A missing member, an unknown state, too many
+ * entries, or an entry without devices or with too many makes the whole document invalid. Otherwise
+ * an active partition could look inactive. The parser ignores unknown members, and does not check
+ * addresses or look for duplicates. Texts with a limit are cut at it and made safe to show;
+ * addresses and lines are kept.
  *
  * Tests: tests/unit/formats/test-partitions.c */
 

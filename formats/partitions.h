@@ -14,10 +14,11 @@
 #define PARTITION_RECORD_MAX  4096 /* entries */
 
 typedef enum PartitionState {
-        PARTITION_ACTIVATING,   /* the unit runs, or did not end in its time */
-        PARTITION_ACTIVE,       /* the unit "activate" succeeded */
-        PARTITION_FAILED,       /* the unit "activate" failed */
-        PARTITION_DEACTIVATING, /* the unit "deactivate" runs, or has failed */
+        PARTITION_ACTIVATING, /* the unit "activate" runs, was interrupted, or did not end in its
+                                 time */
+        PARTITION_ACTIVE, /* the unit "activate" succeeded, or a process had the partition open */
+        PARTITION_FAILED, /* the unit "activate" failed, or could not be started */
+        PARTITION_DEACTIVATING, /* the unit "deactivate" has begun, and has not succeeded */
         _PARTITION_STATE_MAX,
         _PARTITION_STATE_INVALID = -EINVAL,
 } PartitionState;
@@ -36,7 +37,7 @@ typedef struct PartitionEntry {
 
 typedef struct PartitionRecord {
         char wanted[PARTITION_WANTED_SIZE]; /* the stamp that the program saw last */
-        char error[PARTITION_ERROR_SIZE];   /* why nothing was done; "": it was */
+        char error[PARTITION_ERROR_SIZE]; /* why no step was made at the last look; "": no error */
         PartitionEntry *items;
         size_t n_items, n_allocated;
 } PartitionRecord;
@@ -53,7 +54,7 @@ PartitionEntry *partition_record_add(PartitionRecord *record, const char *set,
 /* Removes an entry of the record. */
 void partition_record_remove(PartitionRecord *record, PartitionEntry *entry);
 
-/* Returns the entry of a partition of a set, borrowed; NULL: it is not active. */
+/* Returns the entry of a partition of a set, borrowed; NULL: it has none, so it is not active. */
 PartitionEntry *partition_record_find(const PartitionRecord *record, const char *set,
                                       const char *partition);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Makes the JSON document of the provider tree (members: tree-json.h). The tree keeps its providers
- * in the order in which they were added, and the document sorts them.
+ * in the order in which they were added or moved, and the document sorts them.
  *
  * The main structure is Place, a provider with its parent and depth. In the document, a parent
  * precedes its children. Siblings are sorted by name, with numbers as numbers, and roots count as
- * siblings. So equal trees make equal documents. agent/reshape/image.c relies on that order,
- * because a provider can be added only below one that exists. */
+ * siblings. So equal trees with equal usage make equal documents. agent/reshape/image.c relies on
+ * that order, because a provider can be added only below one that exists. */
 
 #include "formats/tree-json.h"
 

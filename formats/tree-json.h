@@ -19,9 +19,10 @@
 #include "claims/claim/host-view.h"
 
 /* Makes the document. view: the host as the claims know it; NULL: each "used" is 0. Returns a new
- * reference, or NULL if memory ran out. */
+ * reference, or NULL if memory ran out or a text is not UTF-8. */
 json_t *tree_to_json(const ProviderTree *tree, const HostView *view, const Uuid *root,
                      const char *node, const char *sync_state);
 
-/* Returns the amount of one class of one provider that living claims use. view may be NULL. */
+/* Returns the amount of one class of one provider that living claims use. 0 if view is NULL or does
+ * not have the provider. */
 uint64_t tree_usage(const HostView *view, const Uuid *provider, const char *resource_class);

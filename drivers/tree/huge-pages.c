@@ -42,7 +42,7 @@ static int read_number(const char **text, uint64_t *ret)
 }
 
 /* Multiplies the size by its unit. All units are powers of 1024, and the longest match is first.
- * Without a unit *text stays. */
+ * Without a unit *text stays. Returns -EINVAL for an overflow. */
 static int read_size_unit(const char **text, uint64_t *size)
 {
         static const struct {
@@ -68,8 +68,8 @@ static const char *skip_blanks(const char *c)
         return c + strspn(c, " \t\n");
 }
 
-/* Parses "KEY:NUMBER" and the comma after it. Returns -ENOENT for another key, -EINVAL for a
- * malformed part. */
+/* Parses "KEY:NUMBER" and the comma after it. Returns -ENOENT for another key or one without a
+ * colon, -EINVAL for a malformed number. */
 static int read_part(const char **text, const char *key, uint64_t *ret)
 {
         size_t n = strlen(key);

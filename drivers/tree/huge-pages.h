@@ -29,7 +29,8 @@ int huge_pages_check(const HostConfig *config, Error *reterr);
 uint64_t huge_pages_reserved(const HostConfig *config, unsigned cell, uint64_t size_kib);
 
 /* Returns the size of the host's ordinary pages, in KiB: the smallest one that any cell lists.
- * Returns 0 if that one is too large to be an ordinary page of any processor. */
+ * Returns 0 if no cell lists pages, or if that one is too large to be an ordinary page of any
+ * processor. */
 uint64_t huge_pages_ordinary_size(const Snapshot *snapshot);
 
 /* Writes the name of the class, for example "CUSTOM_HUGEPAGES_2M", with the largest unit of K, M

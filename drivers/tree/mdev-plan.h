@@ -3,13 +3,14 @@
 
 /* Decides how many vGPUs of which type each device offers (facts C4, G2.6). Pure.
  *
- * A parent of mediated devices has one type: the one that lists its address, or else the first type
- * without addresses. The device offers the mdevs of that type that exist, used or not, and those
- * that the hardware can still create.
+ * A parent of mediated devices has at most one type: the first one that lists its address, or else
+ * the first one without addresses. If it has that type, it offers the mdevs of that type that
+ * exist, used or not, and those that the hardware can still create.
  *
  * A card whose virtual functions become vGPUs (drivers/tree/vgpu-cards.h) has an offer for each
  * configured type that its functions may have, but only one for each class. Its total is that of
- * the empty card, and the part that cannot be used now is reserved.
+ * the empty card, as far as it is known (VgpuCount), and the part that cannot be used now is
+ * reserved.
  *
  * The limit max_instances reduces the new vGPUs of a type on the whole host, but never the existing
  * ones. The devices get new ones in the order of their names, parents of mdevs first, and the last

@@ -4,11 +4,12 @@
  * without an offer are removed first. Then each device with offers gets one provider, with one
  * inventory for each offer.
  *
- * The agent owns a provider with the name "<root>_<device>" that has only inventories of mdev
- * classes. The classes are enough, because Nova created some of these providers without a trait.
- * With the name of a PCI function the agent's owner trait is enough, too. A provider with the owner
- * trait of another program, or with another name, never belongs to the agent. Allocations are not
- * considered here; drivers/reshape moves them afterwards.
+ * A removed provider has the name "<root>_<device>" and only inventories of mdev classes. The
+ * classes are enough, because Nova created some of these providers without a trait. With the name
+ * of a PCI function the agent's owner trait is enough, too. A provider with the owner trait of
+ * another program, or with another name, is never removed. For a device with an offer, a provider
+ * of the host with its name is adopted, whatever its traits are. Allocations are not considered
+ * here; drivers/reshape moves them afterwards.
  *
  * Tests: tests/unit/drivers/test-update.c */
 
@@ -38,7 +39,7 @@ Provider *mdev_providers_find(const ProviderTree *tree, const Provider *root,
 }
 
 /* Replaces the inventories by those of the offers from first to end. vGPUs are never overcommitted:
- * the ratio is 1. max_unit is what one guest could get now. */
+ * the ratio is 1. max_unit is the part that is not reserved, but at least 1. */
 static int update_provider(const TreeUpdate *update, const MdevOffer *first, const MdevOffer *end,
                            Provider *provider, Error *reterr)
 {
@@ -108,7 +109,8 @@ static bool has_foreign_owner(const HostConfig *config, const Provider *provider
         return false;
 }
 
-/* Returns whether the agent, or Nova before, created this provider for a device with mdevs. */
+/* Returns whether the provider counts as one that the agent, or Nova before, created for a device
+ * with mdevs. */
 static bool is_mdev_provider(const TreeUpdate *update, const Provider *provider)
 {
         const HostConfig *config = update->config;

@@ -9,7 +9,7 @@
 
 /* Returns the configured type of a device, even if the device does not offer it: the first one that
  * lists its address, or else the first one without addresses. For a virtual function that becomes a
- * vGPU, the first of vgpu_types_allowed(). NULL if none is configured. */
+ * vGPU, the first of vgpu_types_allowed(). NULL if no type is configured for it. */
 const HostMdevType *mdev_type_of_device(const HostConfig *config, const SnapshotDevice *device);
 
 /* Returns the set of indices into config->mdev_types that a virtual function may have. These are

@@ -8,12 +8,14 @@
 
 extern const char memory_encryption_class[]; /* "MEM_ENCRYPTION_CONTEXT" */
 
-/* Returns the provider of SEV's contexts, or NULL. Guests of older versions of Nova that have a
- * context of the root belong there (facts C5.3). Borrowed. */
+/* Returns the provider of SEV's contexts, or NULL if it is missing or has no inventory of them.
+ * Guests of older versions of Nova that have a context of the root belong there (facts C5.3).
+ * Borrowed. */
 const Provider *memory_encryption_find_sev(const ProviderTree *tree, const Provider *root);
 
 /* Creates, adopts or removes the three providers. Changes nothing if the snapshot has no emulators.
- * A model without contexts on any of its emulators loses its provider, unless their list is
- * incomplete. A provider that is impossible (child-provider.h) is left out, and update->problem has
- * the reason. -ENOMEM. */
+ * A model without contexts loses its provider, if the list of emulators is complete and the
+ * provider belongs to the agent. If another writer has providers below it, it stays without
+ * inventories and trait. A provider that is impossible (child-provider.h) is left out, and
+ * update->problem has the reason. -ENOMEM. */
 int memory_encryption_update(TreeUpdate *update, Error *reterr);

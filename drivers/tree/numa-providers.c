@@ -6,8 +6,8 @@
  *
  * sum_up() adds up the weights (shared CPUs and memory) of all offered cells. The cells are then
  * updated in their order, each with the sum of the weights before it, so that the parts add up to
- * the whole (reshape_portion()). A cell that is not offered has no weight, and all of its amounts
- * are reserved.
+ * the whole (reshape_portion()). A part that is larger than its cell is cut (set_amount()). A cell
+ * that is not offered has no weight, and all of its amounts are reserved.
  *
  * A provider is a cell of this host by its name, its trait and its place below the root. Cells that
  * are gone are removed in a second step, after the devices below them have moved.

@@ -8,29 +8,29 @@
  * stay at the root, because Nova's scheduler rejects a host whose root has neither. Pure.
  *
  * The amounts that are reserved for the host are shared out by size over the cells that have usable
- * CPUs and memory, and these parts add up to the whole. In another cell all is reserved (decision
- * devices/cpuless). If the hypervisor reports the memory of no cell, no cell lacks it. */
+ * CPUs and memory, and these parts add up to the whole, unless a part is larger than its cell. In
+ * another cell all is reserved (decision devices/cpuless). If the hypervisor reports the memory of
+ * no cell, no cell lacks it. */
 
 #include "base/allocation.h"
 #include "drivers/tree/child-provider.h"
 
-/* Returns the provider below which a device of this NUMA node belongs: its cell, or the root. It
- * is the root if cells are not in Placement, the device has no node, or its cell has no
- * provider. The devices of a cell that another writer renamed stay below it. Borrowed from the
+/* Returns the provider below which a device of this NUMA node belongs: its cell, or the root. It is
+ * the root if cells are not in Placement, the device has no node, or its cell has no provider below
+ * the root. The devices of a cell that another writer renamed stay below it. Borrowed from the
  * tree. Call it after numa_providers_update(). */
 const Provider *numa_parent(const HostConfig *config, const ProviderTree *tree,
                             const Provider *root, int numa_node);
 
-/* Returns whether the class is at the root. The class is one of those that cells can have, or
- * DISK_GB. */
+/* Returns whether the class is at the root. The class is VCPU, PCPU, MEMORY_MB or DISK_GB. */
 bool numa_is_at_root(const HostConfig *config, const char *resource_class);
 
 /* Checks whether the host can be reported by cells. Returns 0 if cells are not configured, -EINVAL
  * with an error text if the host has no cells or a CPU is in two of them, and -ENOMEM.
  *
  * Smaller faults are joined to problem: a CPU for guests that is in no cell (it is left out), and
- * more reserved hugepages than exist (all of them are reserved). Unless MEMORY_MB is at the root,
- * so is a host with memory of which no cell has any. */
+ * more reserved hugepages than a cell has of a size that it lists (all of them are reserved).
+ * Unless MEMORY_MB is at the root, so is a host with memory of which no cell has any. */
 int numa_check(const HostConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
                Error *problem, Error *reterr);
 
@@ -51,5 +51,6 @@ int numa_providers_update(TreeUpdate *update, Error *reterr);
 
 /* Removes the providers of cells that are gone, or all of them if cells are not configured. The
  * devices must have moved before. If another writer has providers below one, it stays without
- * inventories and trait. */
+ * inventories and trait. If another writer renamed the provider of a present cell, it stays
+ * unchanged. */
 void numa_providers_remove_gone(const TreeUpdate *update);

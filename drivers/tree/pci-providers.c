@@ -2,14 +2,14 @@
 
 /* Edits the providers of PCI devices. A view is made first: for each provider that the host should
  * have, the devices that count on it. Then providers with the trait COMPUTE_MANAGED_PCI_DEVICE but
- * without a view are removed, and the others are created or updated. A provider that another writer
- * renamed stays. With report_in_placement off, nothing is changed, and each provider that exists is
- * a problem.
+ * without a device that counts are removed, and the others are created or updated. A provider that
+ * another writer renamed stays. With report_in_placement off, nothing is changed, and each provider
+ * that exists is a problem.
  *
  * Virtual functions count on the provider of their physical function, so a view has either the
  * physical function or virtual functions of one class with the same traits. A provider stays while
- * a domain has its own device, also in a persistent definition. A virtual function that a domain
- * has loses its provider only to Neutron (physical_network). A view with a contradiction is
+ * a domain has its own device, also in a persistent definition. A listed virtual function that a
+ * domain has loses its provider only to Neutron (physical_network). A view with a contradiction is
  * refused: its provider stays unchanged, and a problem names the reason.
  *
  * Tests: tests/unit/drivers/tree/test-pci-providers.c */
@@ -147,7 +147,8 @@ static int check_device(const HostConfig *config, const PciView *view, const Sna
         return 0;
 }
 
-/* Adds a device that matches a spec. The first device sets the class and the traits of the view. */
+/* Adds a device that matches a spec. The first device that fits sets the class and the traits of
+ * the view. */
 static int add_matched(TreeUpdate *update, PciView *view, const SnapshotDevice *device,
                        const PciSpec *spec)
 {
@@ -175,7 +176,8 @@ static int add_matched(TreeUpdate *update, PciView *view, const SnapshotDevice *
         return 0;
 }
 
-/* Returns whether the device could be a vGPU but has no type, so that a guest would get nothing. */
+/* Returns whether the device could be a vGPU but has no type, so that a guest would get nothing. A
+ * device that a domain has lacks none. */
 static bool lacks_type(const Snapshot *snapshot, const SnapshotDevice *device)
 {
         return device->is_vgpu_function && !snapshot_vgpu_type(device) &&
@@ -183,7 +185,8 @@ static bool lacks_type(const Snapshot *snapshot, const SnapshotDevice *device)
 }
 
 /* Adds all devices with a spec. Neutron owns devices with a physical_network. A virtual function
- * that becomes a vGPU counts if it has a type or a domain has it. */
+ * that becomes a vGPU counts if it has a type or a domain has it; one that is also a vGPU of the
+ * configuration is refused. */
 static int add_devices(TreeUpdate *update, PciViews *views)
 {
         for (size_t i = 0; i < update->snapshot->n_devices; i++) {

@@ -2,21 +2,24 @@
 #pragma once
 
 /* [pci] report_in_placement: one child provider "<nodename>_<ADDRESS>" for each PCI device or
- * physical function that a spec matches (facts C7, F5). Virtual functions and vDPA devices count on
- * the provider of their physical function. Pure.
+ * physical function that a spec without a physical_network matches (facts C7, F5). Virtual
+ * functions and vDPA devices count on the provider of their physical function. Pure.
  *
  * The total and max_unit of a provider are the number of its devices. Other values of its inventory
  * stay, because an operator might have set them. The reserved amount is limited to the total, and a
- * used one_time_use device is reserved. The traits of a provider are exactly those of the spec and
- * the owner trait. A device that a domain of this host has is not removed: without its spec it
- * counts until it is free, unless a spec gives it a physical_network or functions of the other kind
- * count there. A provider of such devices alone keeps its class and traits. */
+ * used one_time_use device is reserved. The traits of a provider are exactly those of
+ * pci_spec_add_traits() and the owner trait. A listed device that a domain of this host has is not
+ * removed: without its spec it counts until it is free, unless a spec gives it a physical_network
+ * or functions of the other kind count there. A provider of such devices alone keeps its class and
+ * traits. */
 
 #include "drivers/tree/child-provider.h"
 
 /* Creates, updates and removes providers. A device that Nova would reject affects only its own
  * provider, which stays unchanged. Examples are a physical function together with its virtual
  * functions, or virtual functions of different classes or traits. So does a device that is also a
- * vGPU. Each reason is appended to update->problem. If reporting was switched off while providers
- * exist, these stay, and that is a problem as well. -EINVAL, -ENOMEM. */
+ * vGPU. A provider that is impossible (child-provider.h) is left out. Each reason is appended to
+ * update->problem. A provider that loses its last device is removed, or stays without inventories
+ * if it has children. If reporting was switched off while providers exist, these stay, and that is
+ * a problem as well. -EINVAL, -ENOMEM. */
 int pci_providers_update(TreeUpdate *update, Error *reterr);

@@ -5,8 +5,8 @@
  * be given out, and those of claims. The inventory is computed from both. Before that, providers of
  * sets without a section are removed.
  *
- * A member is also in use if a guest has a part of it or the card that it is a part of (decision
- * devices/parts).
+ * A device also cannot be given out if a guest has a part of it or the card that it is a part of
+ * (decision devices/parts).
  *
  * Tests: tests/unit/drivers/tree/test-shape-providers.c */
 

@@ -9,8 +9,8 @@
  * fits. Members that are missing, withheld, or in a guest without a claim are reserved. A missing
  * or withheld device of slots only excludes its partition. If no partition fits, all is reserved
  * that no claim has, so Placement refuses each amount. The provider is below the NUMA cell of its
- * devices if all that the host lists are in one, else below the root. It does not move while the
- * host lists none.
+ * devices if all that the host lists are in one (numa_parent()), else below the root. It does not
+ * move while the host lists none.
  *
  * LIMITATIONS: allocations of Placement without a claim do not reduce max_unit. */
 
@@ -24,16 +24,18 @@
 /* Writes the end of the name of the set's provider: "shapes_hgx". */
 void shape_name(const DeviceSet *set, char ret[static SHAPE_NAME_SIZE]);
 
-/* Checks that no device of the set can be given out in another way too: as a device of [pci]
- * device_spec, or in vGPUs. The virtual functions of a device and its physical function count as
- * the device. Returns -EINVAL with words. */
+/* Checks that no device of the set that the host lists can be given out in another way too: as a
+ * device of [pci] device_spec, or in vGPUs. The virtual functions of a device and its physical
+ * function count as the device. Returns -EINVAL with words. */
 int shape_check(const HostConfig *config, const Snapshot *snapshot, const DeviceSet *set,
                 Error *reterr);
 
 /* Returns -ENODEV with words if the host does not list all devices of the set. */
 int shape_check_complete(const Snapshot *snapshot, const DeviceSet *set, Error *reterr);
 
-/* Creates, updates and removes the providers. Missing devices are joined to update->problem. A set
- * that shape_check() refuses affects only its own provider, of which all is reserved. The reason is
- * joined to update->problem. -EINVAL, -ENOMEM. */
+/* Creates, updates and removes the providers. One with children stays without inventories instead
+ * of being removed. A provider that is impossible (child-provider.h) is left out. Missing devices
+ * are joined to update->problem. A set that shape_check() refuses affects only its own provider, of
+ * which all is reserved if it exists. Each reason is joined to update->problem. -EINVAL,
+ * -ENOMEM. */
 int shape_providers_update(TreeUpdate *update, Error *reterr);

@@ -3,8 +3,8 @@
 /* Groups the virtual functions that become vGPUs by their physical function. The functions are
  * sorted by card and address first, so each card is one run of the list. A card gets the configured
  * types that one of its functions can have, the types that its functions have now, and those of
- * claims. If several configured types have one class, only the first one gets the class. A card
- * without a class is left out.
+ * claims, up to VGPU_TYPES_MAX. If several configured types have one class, only the first one gets
+ * the class. A card without a class is left out.
  *
  * A host can have thousands of functions, so the PCI addresses that domains have are one sorted
  * set.

@@ -17,7 +17,8 @@ typedef struct DeviceHolding {
 /* Facts about devices beside the poll. */
 typedef struct DeviceFacts {
         VgpuSizes sizes;
-        StringSet withheld; /* PCI addresses of cordoned members of sets (HostShapes) */
+        StringSet withheld; /* PCI addresses of members of sets (HostShapes) that are not given out,
+                               such as cordoned ones */
         DeviceHolding *holdings;
         size_t n_holdings, n_allocated;
 } DeviceFacts;
@@ -37,9 +38,10 @@ typedef struct VgpuCards {
 
 void vgpu_cards_done(VgpuCards *cards);
 
-/* Makes all cards with a function that the configuration allows to be a vGPU. known can be NULL.
- * Functions of known->holdings and of domains are taken, in both definitions of a domain. Limits of
- * types are not set. The functions borrow from the snapshot. -ENOMEM. */
+/* Makes all cards with a function that the configuration allows to be a vGPU. A function whose card
+ * is unknown is left out. known can be NULL. Functions of known->holdings and of domains are taken,
+ * in both definitions of a domain. Limits of types are not set. The functions borrow from the
+ * snapshot. -ENOMEM. */
 int vgpu_cards_make(const HostConfig *config, const Snapshot *snapshot, const DeviceFacts *known,
                     VgpuCards *ret);
 
