@@ -76,7 +76,8 @@ static int write_number(const PreparePaths *paths, const char *address, const ch
 }
 
 /* Returns true if all new functions of the card exist and, if vGPU types are configured, have the
- * file of the type. Also returns true if memory is short, because then waiting is useless. */
+ * file of the type. Also returns true if memory is short, because then waiting is useless.
+ * Functions that cannot be read have no type file. */
 static bool is_settled(const PreparePaths *paths, const PrepareCard *card)
 {
         HostPrepare options = *card->options;

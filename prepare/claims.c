@@ -8,8 +8,8 @@
  *
  * The child leaves root before it opens anything below the state folder, so files that SQLite makes
  * belong to the agent. The size of the document and the time of the child are limited, because the
- * agent's user could replace the database and stop the child. At a limit the child is killed, and
- * the read fails.
+ * agent's user could replace the database and stop the child. At a limit, or after another error of
+ * the read, the child is killed, and the read fails.
  *
  * Tests: tests/unit/prepare/test-claims.c */
 

@@ -14,14 +14,15 @@
 
 /* Reads the claims. A missing database yields no claims, and complete = false. ret must be zeroed.
  *
- * Returns the errors of claims_open_copy(), folder_owner_become(), pipe2(2) and fork(2) with words,
- * -EBADMSG for an invalid document, -ETIMEDOUT if the child does not end within 30 s, -EFBIG for a
- * document of more than 16 MiB, -EIO if the child fails, or -ENOMEM. Blocks on the disk, and up to
- * 5 s for a lock of the database. "complete" is also false if Placement is configured, but was not
- * read for a new database yet. */
+ * Returns the errors of folder_owner_become() and of the reads of the database, except -ENOENT, and
+ * those of pipe2(2), read(2) and fork(2), all with words. Else returns -EBADMSG for an invalid
+ * document, -ETIMEDOUT if the child does not end within 30 s, -EFBIG for a document of more than 16
+ * MiB, -EIO if the child fails, or -ENOMEM. Blocks on the disk, and up to 5 s for a lock of the
+ * database. "complete" is also false if Placement is configured, but was not read for a new
+ * database yet. */
 int prepare_read_claims(const Config *config, PrepareClaims *ret, Error *reterr);
 
 /* Parses the document of the child (claims.c). Its code ENOENT is no error: it yields no claims,
  * and complete = false. Returns another error of the child with words, -EBADMSG for an invalid
- * document, or -ENOMEM. Pure. */
+ * document, or -ENOMEM. ret must be zeroed. Pure. */
 int prepare_parse_claims(const char *text, size_t n, PrepareClaims *ret, Error *reterr);

@@ -20,10 +20,10 @@
  * them again. While the system stops, a failed unit is no result either. The result names the row
  * of the database, so it cannot count for a later use of the device.
  *
- * Invariant: no unit is started for a row that has a result. The agent can read the result at any
- * time, and give the device to a guest. So a run first takes over the results of the last one, and
- * two runs never overlap. Limit: a run makes at most TASKS_MAX tasks, and a later
- * run cleans the other devices.
+ * Invariant: no unit is started for a row that has a result, unless the record was lost. The agent
+ * can read the result at any time, and give the device to a guest. So a run first takes over the
+ * results of the last one, and two runs never overlap. Limit: a run makes no task beyond TASKS_MAX,
+ * and a later run cleans the other devices.
  *
  * Tests: tests/unit/prepare/test-clean.c tests/integration/claims/test_clean.py */
 
@@ -168,7 +168,8 @@ static int take_over(Run *run, const json_t *item, Error *reterr)
         return 0;
 }
 
-/* Reads the results of the last run of this boot. A missing or invalid document has none. */
+/* Reads the results of the last run of this boot. A document that is missing, invalid or cannot be
+ * read has none. */
 static int read_record(Run *run, Error *reterr)
 {
         _cleanup_free_ char *path = text_format("%s/" FOLDER "/" NAME, run->paths->run);

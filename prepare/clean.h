@@ -9,9 +9,10 @@
 #include "prepare/hardware.h"
 #include "prepare/run.h"
 
-/* Cleans all dirty devices, those of several sections and cards at the same time, and those that
- * become dirty while a unit runs. Returns a PrepareOutcome, or a negative errno with words.
+/* Cleans the dirty devices, all at the same time, and those that become dirty while a unit runs,
+ * once the agent changes clean-wanted. Returns a PrepareOutcome, or a negative errno with words.
  * PREPARE_FAILED: a device failed, in this run or earlier. PREPARE_UNTOUCHED: the claims could not
  * be read, or another run did not end. Blocks until all units or their times have ended, and up to
- * a minute for another run. A device that a process has open is left for a later run. */
+ * a minute for another run; after an error units can still run. A device that a process has open is
+ * left for the next change of clean-wanted or a later run. */
 int prepare_clean_run(const Config *config, const PreparePaths *paths, Error *reterr);

@@ -9,11 +9,11 @@
  *
  * A descriptor of an IOMMU group counts for each function of the group. A path below another mount
  * of /dev ends in the same words, so only the end is compared, from "/vfio/" on. If the descriptors
- * of any process cannot be read, each function that is not seen open is unknown. A missing link
- * means that there is none, and a missing file of SR-IOV counts as 0. A file with other content
- * makes the card or the function unreadable, and the others are still read. The functions of an
- * unreadable card are not read. Limit: a handle that was received over a socket and is in no table
- * of descriptors is not seen.
+ * of any process cannot be read, each function that is not seen open is unknown. A link that is
+ * missing or cannot be read means that there is none, and a missing file of SR-IOV counts as 0. A
+ * number that cannot be read makes the card or the function unreadable, and the others are still
+ * read. The functions of an unreadable card are not read. Limit: a handle that was received over a
+ * socket and is in no table of descriptors is not seen.
  *
  * Tests: tests/unit/prepare/test-hardware.c */
 
@@ -32,7 +32,8 @@
 #define FILE_MAX   4096
 #define TARGET_MAX 4096
 
-/* Reads a file of one decimal number up to UINT32_MAX. Returns -EBADMSG for another content. */
+/* Reads a file that begins with a decimal number up to UINT32_MAX and then ends or has white space.
+ * Returns -EBADMSG for another content. */
 static int read_number(const PreparePaths *paths, const char *address, const char *name,
                        uint64_t *ret)
 {

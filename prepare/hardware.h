@@ -2,7 +2,7 @@
 #pragma once
 
 /* Reads the listed cards from sysfs, and the processes that have a function open from /proc.
- * Changes nothing. Each call blocks as long as the drivers of the cards do. */
+ * Changes nothing. A read blocks as long as the drivers of the cards do. */
 
 #include "base/error.h"
 #include "prepare/plan.h"
@@ -13,14 +13,15 @@ typedef struct PreparePaths {
         uint64_t patience_usec;       /* longest wait for cards without a driver */
 } PreparePaths;
 
-/* Reads the cards of all sections [device_prepare NAME], but not the open handles. A file that
- * cannot be read is noted as "unreadable" in its card or function. ret must be zeroed. Returns
- * -ENOMEM with words on failure. */
+/* Reads the cards of all sections [device_prepare NAME], but not the open handles. A number that
+ * cannot be read is noted as "unreadable" in its card or function; a link that cannot be read
+ * counts as missing. ret must be zeroed. Returns -ENOMEM with words on failure; ret must be freed
+ * then too. */
 int prepare_read_host(const PreparePaths *paths, const HostConfig *config, PrepareHost *ret,
                       Error *reterr);
 
-/* Reads a function that has only its address: type, driver, IOMMU group and VFIO device. A file
- * that cannot be read is an error of the function. Returns -ENOMEM. */
+/* Reads a function that has only its address: type, driver, IOMMU group and VFIO device. A type
+ * that cannot be read is an error of the function ("unreadable"). Returns -ENOMEM. */
 int prepare_read_function(const PreparePaths *paths, PrepareFunction *function);
 
 /* Reads a device for the rules of the configuration: its ids and the address of its physical
@@ -37,14 +38,16 @@ int prepare_read_open(const PreparePaths *paths, PrepareHost *host, Error *reter
  * -EBADMSG for content that is no number up to UINT32_MAX, or another negative errno. */
 int prepare_read_type(const PreparePaths *paths, const char *address, uint64_t *ret);
 
-/* Yields the name of the kernel driver, "" if none is bound. Returns -ENOMEM. */
+/* Yields the name of the kernel driver, "" if none is bound or the link cannot be read. Returns
+ * -ENOMEM. */
 int prepare_read_driver(const PreparePaths *paths, const char *address,
                         char ret[static PREPARE_NAME_SIZE]);
 
 /* Counts the listed cards without a driver. A card that does not exist has none. */
 size_t prepare_count_unbound(const PreparePaths *paths, const HostConfig *config);
 
-/* Reads sriov_numvfs of a card. */
+/* Reads sriov_numvfs of a card. Returns -ENOENT without SR-IOV, or another error of
+ * prepare_read_type(). */
 int prepare_read_number(const PreparePaths *paths, const char *address, uint64_t *ret);
 
 /* Returns true if a descriptor with this link target is a VFIO handle of the function: its IOMMU

@@ -3,14 +3,15 @@
 /* The program compute-agent-prepare makes the cards of [device_prepare NAME] ready for guests, and
  * then the partitions of [device_shapes NAME] that living claims want. It runs as root before
  * libvirtd and the agent start, after changes of claims, and when a card gets its driver. It and
- * the units that it starts are the only parts of this project that write to /sys. It takes no
- * request from the agent: what it does follows from the configuration, the claim database and the
- * hardware. With --clean it cleans devices instead. With --dry-run it only prints the next steps;
- * --clean excludes --dry-run.
+ * the units that it starts are the only parts of this project that write to /sys. The agent can
+ * only request another look, by a stamp: what it does follows from the configuration, the claim
+ * database and the hardware. With --clean it cleans devices instead. With --dry-run it only prints
+ * the next steps; --clean excludes --dry-run.
  *
- * Exit codes: 0 if everything is as wanted, 1 if a card, partition or device is not or if an error
- * ended the run, 2 for wrong usage. 75 means that the run was not completed (PREPARE_UNTOUCHED),
- * and 78 that the configuration is invalid or missing.
+ * Exit codes: 0 if everything is as wanted or waits for a later run, 1 if a card, partition or
+ * device is not or if an error ended the run, 2 for wrong usage. With --dry-run, 0 also if
+ * something is not as wanted. 75 means that the run was not completed (PREPARE_UNTOUCHED), and 78
+ * that the configuration is invalid or missing.
  *
  * Tests: tests/integration/agent/test_prepare.py tests/boot/test_prepare.py */
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Decides about the entries of the record first, then about claims without an entry. Each entry
- * yields the step that it needs. The step is made if no process has the partition open. A claim
- * owns a partition if its devices in the set are exactly those of the partition. A pending claim
- * keeps an active partition, and activates none, because Placement can still reject it.
+ * yields the step that it needs. The step is made if no process has the partition open, and its
+ * unit has not failed since the last stamp of prepare-retry. A claim owns a partition if its
+ * devices in the set are exactly those of the partition. A pending claim keeps an active partition,
+ * and activates none, because Placement can still reject it.
  *
  * Tests: tests/unit/prepare/test-partition-plan.c */
 
@@ -32,7 +33,7 @@ static const DevicePartition *find_owned(const DeviceSet *set, const PrepareClai
         return n > 0 ? device_set_find(set, devices, n) : NULL;
 }
 
-/* Returns the first claim that owns a partition and is not pending, 0: none. */
+/* Returns the first claim that owns the partition and is not pending, 0: none. */
 static int64_t find_owner(const DeviceSet *set, const PrepareClaims *claims,
                           const DevicePartition *partition)
 {

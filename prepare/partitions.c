@@ -2,8 +2,8 @@
 
 /* Each set is a lane in which at most one unit runs. Each look reads the claims and the open
  * handles, and gives each free lane the step of prepare/partition-plan.h. A look is made at the
- * begin, after the end of a unit or of its time, after a step without a unit, and after a new
- * stamp.
+ * begin, after the end of a unit or of its time, after a step that left no unit running, and after
+ * a new stamp.
  *
  * Invariant: the record says "activating" or "deactivating" before a unit is started. Only the
  * success of the unit changes that, and the failure of an activation ("failed"). A program that is
@@ -12,7 +12,8 @@
  * not active: its unit "deactivate" succeeded, or none was started since the boot.
  *
  * A unit that failed, or did not end in its time, is started again when the agent changes
- * prepare-retry. A unit that fails because the system stops is not recorded as failed.
+ * prepare-retry. A failed activation without its claim is deactivated instead, at once. A unit that
+ * fails because the system stops is not recorded as failed.
  *
  * LIMITATIONS: only VFIO handles are seen, so a device with another driver looks closed.
  *

@@ -127,8 +127,9 @@ void prepare_plan_done(PreparePlan *plan);
 
 /* Makes the steps that lead from the hardware to the wanted state. A card or a function whose step
  * has failed in this pass gets no step. One that cannot be read, and a card that does not exist,
- * gets PREPARE_REFUSE. The functions of such cards get no step. ret must be zeroed. Returns -ENOMEM
- * on failure. */
+ * gets PREPARE_REFUSE. The functions of such cards get no step, and neither do those of a card that
+ * waits for its driver, its unit or its functions. ret must be zeroed. Returns -ENOMEM on
+ * failure. */
 int prepare_plan(const PrepareHost *host, const PrepareClaims *claims, PreparePlan *ret);
 
 /* Returns true if a step of this kind changes the host. */

@@ -20,7 +20,8 @@ typedef struct PrepareResult {
         const char *error;       /* why the pass was not completed; "": it was */
 } PrepareResult;
 
-/* Makes the document. Pure. NULL: memory ran out. The caller owns the reference. */
+/* Makes the document. Pure. NULL: memory ran out or a text is not UTF-8. The caller owns the
+ * reference. */
 json_t *prepare_record_make(const PrepareHost *host, const PrepareResult *result);
 
 /* Returns the number of errors in a document: its own, of cards and of functions. Pure. */
@@ -31,6 +32,6 @@ size_t prepare_record_count_errors(const json_t *document);
 int prepare_record_write(const PreparePaths *paths, const char *folder, const char *name,
                          const json_t *document, Error *reterr);
 
-/* Sets the recorded claims of the functions from the document of the last run. A missing or invalid
- * document sets none. */
+/* Sets the recorded claims of the functions from the document of the last pass. A document that is
+ * missing, invalid or cannot be read sets none. */
 void prepare_record_read(const PreparePaths *paths, PrepareHost *host);

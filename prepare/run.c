@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Runs compute-agent-prepare once: takes the lock of a run, makes passes, and writes the record
- * after each. A pass that ends with a negative errno writes none. One pass is a loop:
+/* Runs compute-agent-prepare once: takes the lock of a run, makes passes, and writes the record of
+ * the cards in each. A pass that ends with a negative errno writes none. One pass is a loop:
  *
  *   read the claims → read the cards → read the open handles → plan → execute the steps of the
  *   first kind
@@ -156,8 +156,8 @@ static void note_failure(Run *run, const PrepareStep *step, const char *words)
         snprintf(failed, PREPARE_REASON_SIZE, "%s", words);
 }
 
-/* Executes the steps of the first kind, if they act. Logs each result, and notes failures. Returns
- * the number of executed steps; 0: no step of the plan acts. */
+/* Executes the steps of the first kind, if they act. Logs each change and each failure, and notes
+ * failures. Returns the number of steps that were tried; 0: no step of the plan acts. */
 static size_t execute(Run *run)
 {
         size_t n = 0;

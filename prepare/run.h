@@ -9,7 +9,8 @@
 /* Results of a run, which are those of its last pass. */
 typedef enum PrepareOutcome {
         PREPARE_DONE = 0, /* everything is as wanted, or waits for a later run */
-        PREPARE_FAILED, /* a card, function, partition or device is not as wanted; the others are */
+        PREPARE_FAILED,   /* a card, function, partition or device is not as wanted; the others are,
+                             or wait */
         PREPARE_UNTOUCHED, /* the run was not completed, in most cases before its first change: the
                               claims could not be read, they or the cards changed too often, or
                               another run did not end */
@@ -17,12 +18,13 @@ typedef enum PrepareOutcome {
 
 /* Makes the cards as the configuration and the living claims want them, then the partitions
  * (prepare/partitions.h), and logs each change and each failure. Makes another pass if the agent
- * changes prepare-wanted during a pass, or if a card gets its driver; at most 10. Returns a
- * PrepareOutcome, or a negative errno with words. Without a section of either kind it only logs
- * that, and returns PREPARE_DONE. Blocks for units, drivers and the disk, up to a minute for
+ * changes prepare-wanted before the end, or if a card gets its driver; 10 passes at most. Returns a
+ * PrepareOutcome, or a negative errno with words. Without such a card and a set with units it only
+ * logs that, and returns PREPARE_DONE. Blocks for units, drivers and the disk, up to a minute for
  * another run, and up to paths->patience_usec for late drivers. */
 int prepare_run(const Config *config, const PreparePaths *paths, Error *reterr);
 
-/* Prints the steps of one plan to standard output, and changes nothing. Takes no lock. Returns a
- * PrepareOutcome that is not PREPARE_FAILED, or a negative errno with words. */
+/* Prints the steps of one plan of the cards and the next step of each set to standard output, and
+ * changes nothing. Takes no lock. Returns a PrepareOutcome that is not PREPARE_FAILED, or a
+ * negative errno with words. */
 int prepare_print_plan(const Config *config, const PreparePaths *paths, Error *reterr);

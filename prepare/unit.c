@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Starts the units that clean devices or switch partitions, and reads their last lines from the
- * journal, by running systemctl and journalctl as child processes. prepare_unit_check() rejects a
- * unit whose successful start does not prove that it ran. prepare_unit_start() does not wait for
- * the unit. Each read of an output ends at a time limit (COMMAND_USEC), which kills the command,
- * and the output is cut at OUTPUT_MAX. The exit code of a command whose output is read is ignored.
+/* Starts the units that clean devices or switch partitions, and reads lines of their last messages
+ * from the journal, by running systemctl and journalctl as child processes. prepare_unit_check()
+ * rejects a unit whose successful start does not prove that it ran. prepare_unit_start() does not
+ * wait for the unit. Each read of an output ends at a time limit (COMMAND_USEC), which kills the
+ * command, and the output is cut at OUTPUT_MAX. The exit code of a command whose output is read is
+ * ignored.
  *
  * Tests: tests/unit/prepare/test-clean.c tests/boot/test_clean.py */
 

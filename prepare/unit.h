@@ -15,19 +15,19 @@
 char *prepare_unit_name(const char *template, const char *instance);
 
 /* Checks that the end of "systemctl start UNIT" with success means that the unit ran: it exists, is
- * a oneshot service without RemainAfterExit=, and has no condition. Returns -EINVAL with words, or
- * another negative errno. Blocks for two calls of systemctl. */
+ * a oneshot service without RemainAfterExit=yes, and has no condition. Returns -EINVAL or another
+ * negative errno, with words. Blocks for two calls of systemctl, each for about 10 s at most. */
 int prepare_unit_check(const char *unit, Error *reterr);
 
 /* Begins "systemctl start UNIT". A unit that runs already is not started twice: the process waits
  * for it. Yields the process, which the caller waits for. Returns a negative errno with words. */
 int prepare_unit_start(const char *unit, pid_t *ret, Error *reterr);
 
-/* Returns a new list of the unit's last lines in the journal, at most PREPARE_UNIT_LINES of at most
- * 200 bytes. It is empty if the journal cannot be read. NULL: memory ran out. Blocks for at most 10
- * s. */
+/* Returns a new list of lines of the unit's last messages in the journal, at most
+ * PREPARE_UNIT_LINES of at most 200 bytes. It is empty if the journal cannot be read. NULL: memory
+ * ran out. Blocks for about 10 s at most. */
 json_t *prepare_unit_lines(const char *unit);
 
 /* Returns true if the system is about to stop. Units then fail because they are stopped. False if
- * systemctl gives no answer. */
+ * systemctl gives no answer. Blocks for about 10 s at most. */
 bool prepare_unit_system_stops(void);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Reads, writes and moves consumers in Placement, and reads the capacity that is left. One
- * ConsumersCall is one request, or two: if Placement does not know the microversion of the first,
- * the fallback is sent with an older microversion. The call fails if Placement does not know that
- * one either. A request without types and mappings has no fallback. A call that is not cancelled
- * ends in end_call(), which frees it before the callback runs, so the callback can free the session
- * or start a new call. The caller decides about all other retries. A body of another form ends a
- * read in REPORT_E_UNAVAILABLE; the body of the answer to a write is ignored. */
+ * ConsumersCall is one request of the session, or two: if Placement does not know the microversion
+ * of the first, the fallback is sent with an older one. The call fails if Placement does not know
+ * that one either. A request without types and mappings has no fallback. A call that is not
+ * cancelled ends in end_call(), which frees it before the callback runs, so the callback can free
+ * the session or start a new call. The caller decides about all other retries. A body of another
+ * form ends a read in REPORT_E_UNAVAILABLE; the body of the answer to a write is ignored. */
 
 #include "report/consumers.h"
 

@@ -2,10 +2,10 @@
 #pragma once
 
 /* Single requests about consumers over a session that the rest of report/ also uses, so tokens,
- * connections and counters are shared. Each request ends in one callback with the content of the
- * answer. A request with a microversion that is too new is repeated with an older one. The session
- * itself repeats a request after a 401 or for a busy server. The module stores no answer, and the
- * caller decides about retries.
+ * connections and counters are shared. Each request that is not cancelled ends in one callback with
+ * the content of the answer. A request that needs a microversion only for types or mappings is
+ * repeated without them if that is too new. The session itself repeats a request after a 401 or for
+ * a busy server. The module stores no answer, and the caller decides about retries.
  *
  * The rules are those of report/session/session.h: one thread, nothing blocks, the callback never
  * runs from inside the function that received it, and a callback can call every function. Calls

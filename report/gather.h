@@ -8,9 +8,9 @@
  * and all its allocations, also on sharing providers and on other hosts. The allocations of the
  * other consumers on these providers are known from the first reads.
  *
- * Types of consumers are read only if all consumers are. A move of some classes needs no types: a
- * reshape without types leaves them unchanged, and Placement needs a fifth longer to send a
- * consumer with its type.
+ * Types of consumers are read only if all consumers are, or with gather_consumers_new(). A move of
+ * some classes needs no types: a reshape without types leaves them unchanged, and Placement needs a
+ * fifth longer to send a consumer with its type.
  *
  * LIMITATIONS: a consumer with allocations of sharing providers only is not found. A consumer whose
  * allocations end between both reads is in neither set. */
@@ -23,8 +23,8 @@ typedef struct Gather Gather;
 
 /* Receives the end of a gathering. result is 0, a ReportOutcome or a negative errno, with words
  * unless it is 0. On 0 the callback owns consumers (complete) and others (their allocations of the
- * providers); else both are NULL. Called once, never from inside gather_new(). The callback can
- * free the gathering. */
+ * providers); else both are NULL. Called once unless the gathering is freed before, never from
+ * inside gather_new() or gather_consumers_new(). The callback can free the gathering. */
 typedef void (*GatherDone)(int result, Allocations *consumers, Allocations *others,
                            const Error *error, void *userdata);
 

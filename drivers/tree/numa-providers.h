@@ -8,7 +8,7 @@
  * stay at the root, because Nova's scheduler rejects a host whose root has neither. Pure.
  *
  * The amounts that are reserved for the host are shared out by size over the cells that have usable
- * CPUs and memory, and these parts add up to the whole, unless a part is larger than its cell. In
+ * CPUs and memory. These parts add up to the whole, unless a part is larger than its cell. In
  * another cell all is reserved (decision devices/cpuless). If the hypervisor reports the memory of
  * no cell, no cell lacks it. */
 

@@ -3,7 +3,8 @@
 /* Parses the endpoint of a service, and quotes parts of paths. An endpoint is split into the parts
  * that requests need: curl connects to the origin or the socket, and the prefix is put in front of
  * every path. Curl parses a URL of http, so that this check and the later connection agree about
- * it. Text of a rejected URL is quoted only after the check for a password. Pure. */
+ * it. Text of a rejected URL is quoted only after the check for a password; the path of a socket is
+ * quoted without one. Pure. */
 
 #include "report/http/endpoint.h"
 

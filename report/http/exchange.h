@@ -26,7 +26,7 @@ typedef enum HttpField {
 
 typedef struct HttpExchange {
         const HttpConfig *config;
-        CURL *easy; /* NULL: the exchange was never active */
+        CURL *easy; /* NULL: the exchange never got a handle */
         char *method, *path;
         struct curl_slist *headers;
         char *request_body; /* NULL: none */
@@ -61,6 +61,7 @@ void http_exchange_get_response(const HttpExchange *exchange, HttpResponse *ret)
 int http_exchange_explain(const HttpExchange *exchange, CURLcode code, const HttpConfig *config,
                           const HttpEndpoint *endpoint, Error *reterr);
 
-/* Wipes and frees the exchange. handles receives the handle. It must be NULL after a failure or a
- * cancellation, because curl's multi handle can still own parts of the handle. */
+/* Frees the exchange, and wipes the body and headers of the request and the header fields of the
+ * answer. handles receives the handle, and keeps it if it has room. It must be NULL after a failure
+ * or a cancellation, because curl's multi handle can still own parts of the handle. */
 void http_exchange_done(HttpExchange *exchange, HttpHandles *handles);

@@ -2,9 +2,9 @@
 
 /* Implements the HTTP client: a queue of transfers, their start within the limits of lanes.h, and
  * their callbacks. An HttpTransfer is queued, then active (curl has it), then ended (it waits for
- * its callback). One that curl does not accept is never active. Each turn of the loop runs one
- * callback. on_settled() runs the first one without another turn, and a deferred event source runs
- * the others. A callback can free the client. http_client_free() then marks the transfer whose
+ * its callback). One that curl does not accept is never active. Each turn of the loop runs at most
+ * one callback. on_settled() runs the first one without another turn, and a deferred event source
+ * runs the others. A callback can free the client. http_client_free() then marks the transfer whose
  * callback runs, so that deliver() returns false, and nothing of the client is read after it.
  *
  * Curl itself could queue requests above a number of connections, but their time-out would already
@@ -12,8 +12,7 @@
  *
  * A request can stall at a server that gives each connection a worker. If all workers wait at idle
  * connections, no worker reads the request (report/http/lanes.h). Then idle connections are closed
- * until the request is answered, and the lanes shrink. The stalled request itself is not sent
- * again. */
+ * until the request ends, and the lanes shrink. The stalled request itself is not sent again. */
 
 #include "report/http/http.h"
 

@@ -8,11 +8,11 @@
  * and writes each in their order. It knows nothing of Placement: every status of a server is an
  * answer. It follows no redirect, uses no proxy, and stores no cookie.
  *
- * All functions belong to the thread of the loop, and none blocks. A callback never runs from
- * inside http_client_send(). It runs exactly once for each request that is not cancelled. A
- * callback can call every function, http_client_free() too. The client wipes its copies of the
- * bodies and headers of requests and of the header fields of answers, but not the bodies of
- * answers. */
+ * All functions belong to the thread of the loop, and none blocks, except with curl before 7.87
+ * (exchange.c). A callback never runs from inside http_client_send(). It runs exactly once for each
+ * request that is not cancelled. A callback can call every function, http_client_free() too. The
+ * client wipes its copies of the bodies and headers of requests and of the header fields of
+ * answers, but not the bodies of answers. */
 
 #include <systemd/sd-event.h>
 

@@ -79,8 +79,9 @@ static void judge(HttpLane *lane, size_t max, uint64_t usec, uint64_t now_usec)
         }
 }
 
-/* Adds an answer to the window. The first answers after a change of the limit are not measured:
- * their requests began under the old limit, or made a connection. */
+/* Adds an answer to the window, unless fewer requests than the limit were under way or the lane is
+ * closed. The first answers after a change of the limit are not measured: their requests began
+ * under the old limit, or made a connection. */
 static void measure(HttpLane *lane, size_t max, uint64_t usec, size_t n_active, uint64_t now_usec)
 {
         uint64_t began_usec = now_usec - MIN(usec, now_usec);

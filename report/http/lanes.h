@@ -6,12 +6,12 @@
  * No server announces how many requests at a time raise its throughput, so this is measured. Reads
  * and writes have a limit each, because they take different times. A limit is one at first. The
  * measured value is the time of an answer divided by the number of requests under way. It is
- * measured over a window of answers, then the limit is doubled and measured again. The new
- * connections are given back if they do not raise the answers per second by half of their share:
- * more requests at a time than a server can serve only cost it CPU. After such a refusal, or at the
- * maximum, the limit stays for a minute. Then the measurement begins at half of it, so that a limit
- * also shrinks with the server. A pause ends a measurement, because requests of another kind follow
- * it.
+ * measured over a window of answers beside as many requests as the limit, then the limit is
+ * doubled, up to the maximum, and measured again. The new connections are given back if they do not
+ * raise the answers per second by half of their share: more requests at a time than a server can
+ * serve only cost it CPU. After such a refusal, or at the maximum, the limit stays for a minute.
+ * Then the measurement begins at half of it, so that a limit also shrinks with the server. A pause
+ * ends a measurement, because requests of another kind follow it.
  *
  * Some servers give each connection a worker for as long as it is open. A request on one connection
  * more than there are workers stalls, even if all other connections are idle. So a request that

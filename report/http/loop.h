@@ -22,7 +22,8 @@ int http_loop_new(HttpLoop **ret, sd_event *event, uint64_t max_connections,
 HttpLoop *http_loop_free(HttpLoop *loop);
 DEFINE_CLEANUP(HttpLoop *, http_loop_free);
 
-/* Starts a handle at once, but never calls ended from inside. -ENOMEM, -EIO. */
+/* Starts a handle at once or, from inside ended, after it. Never calls ended from inside. -ENOMEM,
+ * or -EIO if the multi handle is broken. */
 int http_loop_add(HttpLoop *loop, CURL *easy);
 void http_loop_remove(HttpLoop *loop, CURL *easy);
 
