@@ -49,7 +49,8 @@ typedef void (*ReporterDone)(Reporter *reporter, int result, const Error *error,
 
 /* Makes a reporter, without a connection. The root is given by the uuid and the name of the host's
  * root provider; both are copied. The configuration is borrowed, and the event loop is referenced.
- * Returns -EINVAL with words (the name of the option) for an unusable configuration, or -ENOMEM. */
+ * Returns -EINVAL with words (the name of the option) for an unusable configuration, -ENOMEM, or an
+ * errno of sd-event. */
 int reporter_new(Reporter **ret, sd_event *event, const ReporterConfig *config, const Uuid *root,
                  const char *root_name, Error *reterr);
 
@@ -85,7 +86,7 @@ json_t *reporter_save(const Reporter *reporter);
  * -ENOMEM; nothing is changed then. */
 int reporter_restore(Reporter *reporter, const json_t *json, Error *reterr);
 
-/* Checks whether the first refresh confirmed the knowledge of reporter_restore(). */
+/* Checks whether the first refresh that succeeded confirmed the knowledge of reporter_restore(). */
 bool reporter_is_restored(const Reporter *reporter);
 
 /* Makes the next refresh read everything again, and forgets the other knowledge about the service.
@@ -104,7 +105,7 @@ int64_t reporter_get_generation(const Reporter *reporter, const Uuid *provider);
 /* Reads the consumers with allocations of the host's own providers, as reporter_refresh() found
  * them. Without ahead, a provider that was created since then is not read. With classes, consumers
  * with an allocation of one of these classes are read completely but without their type. With NULL,
- * all consumers are read, with their type. The callback takes the result with
+ * all consumers are read, with their type if the service has it. The callback takes the result with
  * reporter_take_gathered().
  *
  * ahead (NULL: none) is the tree that the caller will probably publish next; it is sealed and
@@ -138,14 +139,14 @@ int reporter_publish(Reporter *reporter, const ProviderTree *desired,
                      const Allocations *allocations, ReporterDone done, void *userdata);
 
 /* Reads the facts that reporter_plan() needs besides the tree: whether Placement has the traits and
- * classes of desired, and whether the name of a new root is free. Results are those of
- * reporter_publish(). */
+ * classes of desired, and whether the name of a new root is free, unless nova-compute reports the
+ * host. Results are those of reporter_publish(). */
 int reporter_prepare(Reporter *reporter, const ProviderTree *desired, ReporterDone done,
                      void *userdata);
 
 /* Returns the plan that reporter_publish() would run; the caller frees it with plan_free(). Pure. A
  * custom trait or class is shown as created if it is not known whether Placement has it. -ENODATA
- * with words as for reporter_publish(). */
+ * with words as for reporter_publish(), or the errors of plan_make(). */
 int reporter_plan(Reporter *reporter, const ProviderTree *desired, const Allocations *allocations,
                   Plan **ret, Error *reterr);
 

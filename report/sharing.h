@@ -19,8 +19,8 @@
  * If DISK_GB of the root has to leave Placement, its usage is read too, once per attempt while the
  * root has that inventory.
  *
- * A failure leaves the old sharing providers, and does not count as a read. The usage is unknown
- * until it was read again. */
+ * A failure leaves the old sharing providers, unless the tree has no aggregates, and does not count
+ * as a read. The usage is unknown until it was read again. */
 
 #include "base/placement-options.h"
 #include "base/provider-tree.h"
@@ -38,11 +38,12 @@ int sharing_new(Sharing **ret, Session *session, const Uuid *root, SharingUse us
 Sharing *sharing_free(Sharing *sharing);
 DEFINE_CLEANUP(Sharing *, sharing_free);
 
-/* Starts a refresh. Returns 1 if requests were sent; then done is called after the last answer.
- * Returns 0 if nothing is sent; done is not called then. tree is borrowed until then. waited: a
- * caller waits for the attempt. now_usec: CLOCK_MONOTONIC. Returns -EINVAL or -ENOMEM if the list
- * cannot be requested. If the usage cannot be requested, it stays unknown, without an error. The
- * callback done receives the end of a refresh. Called once, never from inside sharing_refresh(). */
+/* Starts a refresh, and cancels one under way. Returns 1 if requests were sent; then done is called
+ * after the last answer. Returns 0 if nothing is sent; done is not called then. tree is borrowed
+ * until then. waited: a caller waits for the attempt. now_usec: CLOCK_MONOTONIC. Returns -EINVAL or
+ * -ENOMEM if the list cannot be requested. If the usage cannot be requested, it stays unknown,
+ * without an error. The callback done receives the end of a refresh. Called once unless the refresh
+ * is cancelled, never from inside sharing_refresh(). */
 int sharing_refresh(Sharing *sharing, const ProviderTree *tree, bool waited, uint64_t now_usec,
                     void (*done)(void *userdata), void *userdata);
 

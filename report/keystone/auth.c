@@ -8,20 +8,22 @@
  * sleeps. From renew_usec on, the next use starts a renewal in the background, and the old token is
  * used until the new one arrives. From end_usec on, the old token is not handed out any more.
  *
- * After a failure no token is requested until retry_usec, unless auth_ask_at_once() ends the pause.
- * Usually the pause is a second, or the Retry-After of the answer up to ten minutes. If Keystone
- * rejects the credential, the pause is a minute and doubles each time up to half an hour. Keystone
- * counts such failures and locks accounts. If Placement rejects a new token, no account is locked,
- * and the pause is five seconds and doubles up to a minute.
+ * After a failure no token is requested until retry_usec, unless auth_ask_at_once() ends the pause,
+ * which it does not after Keystone rejected the credential. Usually the pause is a second, or the
+ * Retry-After of the answer up to ten minutes. If Keystone rejects the credential, the pause is a
+ * minute and doubles each time up to half an hour. Keystone counts such failures and locks
+ * accounts. If Placement rejects a new token, no account is locked, and the pause is five seconds
+ * and doubles up to a minute.
  *
  * A server that rejects the credential is asked for its version document (GET). A server without
  * one is not Keystone but, for example, a proxy. That is an outage with a pause of five seconds to
  * a minute. Without an answer to the GET, or after one of an overloaded server, the rejection
  * counts.
  *
- * Invariants: at most one exchange is under way. A token is used until its end, also if its renewal
- * fails, unless Placement rejects it. A rejected token that was never accepted and was not due for
- * renewal is replaced after a pause, because the next one would probably be rejected too. */
+ * Invariants: at most one exchange is under way. A token is used until a new one replaces it or
+ * until its end, also if its renewal fails, unless Placement rejects it. A rejected token that was
+ * never accepted and was not due for renewal is replaced after a pause, because the next one would
+ * probably be rejected too. */
 
 #include "report/keystone/auth.h"
 
@@ -65,7 +67,7 @@ struct Auth {
 
         int failure; /* last failure: ReportOutcome or negative errno; 0: none since the token */
         Error error;
-        uint64_t retry_usec; /* no exchange starts before this time */
+        uint64_t retry_usec; /* while failure is not 0, no exchange starts before this time */
         bool locks; /* Keystone counted a rejected credential; the pause cannot be shortened */
         uint64_t refused_pause_usec;  /* the last pause after Keystone rejected the credential; 0
                                          after Placement accepted a token */
@@ -276,8 +278,9 @@ static int refuse(const Auth *auth, uint64_t now, Error *reterr)
 }
 
 /* Decides between three results: hand out the token, wait for an exchange (-EAGAIN), or report the
- * last failure. An exchange starts if there is no token, a renewal is due or the endpoint is
- * doubted. With a valid token the requests wait only for the exchange of a doubted endpoint. */
+ * last failure. Outside of a pause an exchange starts if there is no token, a renewal is due or the
+ * endpoint is doubted. With a valid token the requests wait only for the exchange of a doubted
+ * endpoint. */
 int auth_get(Auth *auth, AuthPass *ret, Error *reterr)
 {
         bool alive, due, paused;

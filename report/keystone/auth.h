@@ -5,9 +5,10 @@
  * provides it.
  *
  * With auth_type none or admin_token everything is known at the start. Otherwise a token of
- * Keystone is fetched first, again before it ends, and again when Placement rejects it. The session
- * gets the present pass for each request. If there is none, it holds its requests until the
- * listener is called. One token is fetched for all waiting requests.
+ * Keystone is fetched for the first request, for one shortly before its end, and when Placement
+ * rejects it. The session gets the present pass for each request. While one is fetched and none is
+ * valid, it holds its requests until the listener is called. One token is fetched for all waiting
+ * requests.
  *
  * One thread, nothing blocks. */
 
@@ -51,10 +52,10 @@ const KeystoneToken *auth_get_token(const Auth *auth);
 
 /* Notes the status of Placement's answer to a request with that pass. Status 0: Placement was not
  * at the endpoint of the pass. If the endpoint is from Keystone's catalogue, the next auth_get()
- * looks it up again, at most once a minute. After 401, true means that the request must be sent
- * again with the pass of the next auth_get(). False means that the 401 is final; then reterr has
- * words if more is known. Any other status proves the pass. An answer to another pass than the
- * present one changes nothing, and a 401 then returns true. */
+ * looks it up again, at most once a minute and not in a pause after a failure. After 401, true
+ * means that the request must be sent again with the pass of the next auth_get(). False means that
+ * the 401 is final; then reterr has words if more is known. Any other status proves the pass. An
+ * answer to another pass than the present one changes nothing, and a 401 then returns true. */
 bool auth_note_answer(Auth *auth, uint64_t serial, int status, Error *reterr);
 
 /* Ends the pause after a failure, because an operator waits. The pause after Keystone rejected the

@@ -7,8 +7,9 @@
  * are compared only with each other. Other answers become outcomes with words.
  *
  * Every member of the answer is foreign text. A text of another type counts as empty, but times of
- * another type are an error. At most ROLES_MAX roles are kept, and a token must consist of at most
- * KEYSTONE_TOKEN_MAX bytes of printable ASCII, because it becomes a header.
+ * another type are an error, except an end that is null. At most ROLES_MAX roles are kept, and a
+ * token must consist of at most KEYSTONE_TOKEN_MAX bytes of printable ASCII, because it becomes a
+ * header.
  *
  * Tests: tests/unit/report/keystone/test-token.c */
 
@@ -193,7 +194,7 @@ void keystone_token_done(KeystoneToken *token)
 
 /* Times. */
 
-/* Reads a time such as "2026-11-21T02:33:42.000000Z" as time since the epoch. -EBADMSG. */
+/* Reads a time such as "2026-11-21T02:33:42.000000Z" as microseconds since the epoch. -EBADMSG. */
 static int read_time(const char *text, uint64_t *ret_usec)
 {
         static const size_t length = sizeof("2026-11-21T02:33:42") - 1;
@@ -292,8 +293,8 @@ static const char *preferred_interface(const KeystoneConfig *config, size_t i)
         return defaults[i];
 }
 
-/* Returns the first address of the service with this interface, in the configured region if there
- * is one. NULL: none. */
+/* Returns the first address of the service with this interface, in the region if one is configured.
+ * NULL: none. */
 static const char *find_url(const json_t *catalog, const KeystoneConfig *config,
                             const char *interface)
 {

@@ -32,7 +32,7 @@ typedef struct KeystoneToken {
 int keystone_make_base_url(const char *auth_url, char **ret);
 
 /* Makes the body, which the caller frees with secret_free(). config has passed
- * keystone_config_check(). -ENOMEM. */
+ * keystone_config_check(). -ENOMEM, also if a text is not UTF-8. */
 int keystone_make_token_request(const KeystoneConfig *config, ReporterAuth kind, char **ret);
 
 /* Wipes the token. */

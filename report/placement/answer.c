@@ -8,8 +8,8 @@
  *
  * The limits on the number of providers, traits, aggregates, inventories and usages protect the
  * sorted arrays of base/, where an insertion moves all later items. The number of classes,
- * consumers and free amounts is limited only by the size of the body. All algorithms are bounded
- * for any answer, also for a tree with a cycle. */
+ * consumers, allocations and free amounts is limited only by the size of the body. All algorithms
+ * are bounded for any answer, also for a tree with a cycle. */
 
 #include "report/placement/answer.h"
 
@@ -185,9 +185,9 @@ static int find_parent(const PlacementProviders *providers, size_t position, siz
         return 0;
 }
 
-/* Computes the levels of all providers: 1 is a root, 0 is not known yet. Each walk ends at a known
- * level, so the work grows with the number of providers and not with the depth. A walk that is
- * longer than the list is in a cycle. */
+/* Computes the levels of all providers: 1 is a root, 0 is not known yet. Each walk ends at a root
+ * or a known level, so the work grows with the number of providers and not with the depth. A walk
+ * that is longer than the list is in a cycle. */
 static int find_levels(const PlacementProviders *providers, const size_t *parents, size_t *levels,
                        Error *reterr)
 {

@@ -15,7 +15,7 @@ typedef enum ReportOutcome {
         REPORT_E_UNREACHABLE = 1, /* no connection, a time-out, an incomplete answer: retry later */
         REPORT_E_UNAVAILABLE,     /* 5xx, 408, 429, a redirect, an answer that is not Placement's:
                                    * retry later */
-        REPORT_E_UNAUTHORIZED,    /* 401 */
+        REPORT_E_UNAUTHORIZED,    /* 401, or Keystone rejects the credential */
         REPORT_E_FORBIDDEN,       /* 403: a role is missing */
         REPORT_E_TOO_OLD,         /* the service lacks a necessary microversion */
         REPORT_E_CONFLICT, /* 409 placement.concurrent_update: the mirror forgot that part. Also a
@@ -25,7 +25,8 @@ typedef enum ReportOutcome {
                             * not be removed; all other steps were done (after a rejected reshape:
                             * none) */
         REPORT_E_DUPLICATE_NAME, /* a provider of another tree has the name */
-        REPORT_E_REFUSED,        /* 400 and every other rejection: a retry would not help */
+        REPORT_E_REFUSED, /* 400 and every other rejection: the same request would be rejected
+                             again; also a request that [agent] nova forbids */
         _REPORT_OUTCOME_MAX,
 } ReportOutcome;
 
@@ -53,7 +54,8 @@ typedef enum ReportWritten {
         REPORT_WRITTEN_NO_CAPACITY, /* a 409 of another kind: an amount does not fit (any more);
                                        nothing was written */
         REPORT_WRITTEN_REFUSED,     /* nothing was written */
-        REPORT_WRITTEN_UNKNOWN,     /* unknown; the write can still arrive */
+        REPORT_WRITTEN_UNKNOWN,     /* the write was done, was never sent, or can still arrive
+                                     */
 } ReportWritten;
 
 /* Returns the result of a write. status: the HTTP status of the answer; 0: no answer. */

@@ -22,7 +22,8 @@
 #define PLACEMENT_MICROVERSION_MOVE           "1.37"
 #define PLACEMENT_MICROVERSION_CONSUMER_TYPES "1.38"
 
-/* Limit for a path in bytes. A longer list of names is divided (bug 2068893). */
+/* Limit for a path with a list of names, in bytes. A longer list is divided (bug 2068893); one long
+ * name is not. */
 #define PLACEMENT_PATH_MAX 4000
 
 /* An answer that was seen before. */
@@ -102,13 +103,14 @@ int placement_check_consumers(const Allocations *consumers, Error *reterr);
 
 /* Makes {"<consumer>": {"allocations": {"<provider>": {"resources": {"VCPU": 2}}}, "project_id",
  * "user_id", "consumer_generation"[, "consumer_type"]}} of all consumers, the form of POST
- * /allocations and POST /reshaper. Returns a new reference, or NULL when out of memory. */
+ * /allocations and POST /reshaper. Returns a new reference, or NULL if memory ran out or a text is
+ * not UTF-8. */
 json_t *placement_consumers_to_json(const Allocations *allocations, bool with_types);
 
 /* Makes PUT /allocations/{consumer}, which replaces all allocations; a write without any removes
  * the consumer. The request uses 1.38 and has the type and the mappings (NULL: none; Placement
- * accepts and ignores them). If old is set or the type is unknown, it uses 1.30 without both, and
- * Placement keeps the type. The consumer has passed placement_check_consumers(). */
+ * accepts and ignores them). If old is set or the type is missing or invalid, it uses 1.30 without
+ * both, and Placement keeps the type. The consumer has passed placement_check_consumers(). */
 PlacementRequest placement_put_consumer(const Consumer *consumer, const RequestMappings *mappings,
                                         bool old);
 

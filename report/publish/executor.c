@@ -4,7 +4,8 @@
  * runs (a request is under way), pauses (before another attempt), is done or has failed. Each
  * answer and each end of a pause calls pump(), which starts the steps that can start. If no step
  * runs or pauses after that, the plan is done. A step whose prerequisite failed never starts. Lanes
- * keep the order within a provider: one step of a provider runs at a time.
+ * ensure that one step of a provider runs at a time. A step that waits for a prerequisite can be
+ * overtaken by a later one of its provider.
  *
  * Most steps are one request. After a 500 a step starts again, usually after a pause, at most
  * EXECUTOR_TRIES_MAX times in all. Three answers lead to further requests. For an inventory in use

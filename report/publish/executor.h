@@ -11,23 +11,25 @@
  * concurrent_update: the mirror forgets the provider, and the rest of its steps is skipped. Other
  * providers continue. The outcome is REPORT_E_CONFLICT.
  *
- * inventory.inuse: the classes in use keep their old records, and the other classes are sent again.
- * The outcome is REPORT_E_IN_USE.
+ * inventory.inuse, for a step that sets inventories: the classes in use keep their old records, and
+ * the other classes are sent again. The outcome is REPORT_E_IN_USE. If no such class is in use any
+ * more, the step starts again.
  *
  * 404 of Placement: a provider that the step empties or deletes is gone already, so the step has
  * succeeded. A provider that the step writes was deleted by another writer, which is a conflict.
  *
  * A move that needs a newer microversion than the service has is REPORT_E_REFUSED, and the provider
- * keeps its parent. After any other REPORT_E_REFUSED, except that of a batch, the mirror also
- * forgets all names, because a known class or trait might be gone.
+ * keeps its parent. After any other REPORT_E_REFUSED of the first request of a step, except that of
+ * a batch, the mirror also forgets all names, because a known class or trait might be gone.
  *
  * duplicate_name: the provider with that name is looked up. If it is the provider itself, the
  * outcome is a conflict. The allocations of another provider are counted for the message. If there
  * is none, another provider has the uuid.
  *
- * 500: the step starts again a bounded number of times, with jitter. Only one request is sent at a
- * time for the rest of this plan, because a service on SQLite answers parallel writes with 500.
- * Later plans also do so if the answer says that the database was locked.
+ * 500: the step starts again a bounded number of times, after a pause with jitter or, if its first
+ * try found the database locked, after the writes under way. Only one request is sent at a time for
+ * the rest of this plan, because a service on SQLite answers parallel writes with 500. Later plans
+ * also do so if the answer says that the database was locked.
  *
  * A rejected batch is a conflict, and the caller plans again without one. After a lost race the
  * next plan has a batch again, until EXECUTOR_BATCH_RACES_MAX were lost in a row.
@@ -65,8 +67,8 @@ typedef struct Executor Executor;
 
 /* Starts a plan. Everything is borrowed and must outlive the executor. -ENOMEM. The callback done
  * receives the end of a plan. result is 0, a ReportOutcome or a negative errno, with words in error
- * unless it is 0. Called once, never from inside executor_new(). The callback can free the
- * executor. */
+ * unless it is 0. Called once unless the executor is freed before, never from inside
+ * executor_new(). The callback can free the executor. */
 int executor_new(Executor **ret, sd_event *event, Session *session, Mirror *mirror,
                  const Plan *plan, ExecutorMemory *memory,
                  void (*done)(int result, const Error *error, void *userdata), void *userdata,

@@ -10,8 +10,9 @@
 
 #include "report/publish/mirror.h"
 
-/* Returns the mirror, with the last-modified of its list (mirror->list, which must not be
- * NULL), and the names that Placement lacks. A new reference; NULL when out of memory. */
+/* Returns the mirror, with the last-modified of its list (mirror->list, which must not be NULL),
+ * and the names that Placement lacks. No provider must be stale. A new reference; NULL when out of
+ * memory. */
 json_t *mirror_to_json(const Mirror *mirror);
 
 /* Makes the mirror again. It has the list, but no fingerprint of it, so that the next list is

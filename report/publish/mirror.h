@@ -62,16 +62,16 @@ DEFINE_CLEANUP(Mirror *, mirror_free);
 int64_t mirror_get_generation(const Mirror *mirror, const Uuid *provider);
 
 /* Checks whether the mirror has exactly these providers, with these generations, names and parents,
- * and none is stale. */
+ * and neither one of them nor the list is stale. */
 bool mirror_is_current(const Mirror *mirror, const PlacementProviders *providers);
 
 /* Notes the list that the mirror has just been compared with or made from. Then no provider is
  * new. */
 void mirror_set_list(Mirror *mirror, const PlacementSeen *seen);
 
-/* Makes a mirror of these providers (parents first). A provider that this mirror has in the same
- * generation is copied, else one that partial (NULL: none) has. All others are stale. -ENOMEM, or
- * an error of provider_tree_add(). */
+/* Makes a mirror of these providers (parents first). The contents of a provider that this mirror
+ * has in the same generation are copied, else those of one that partial (NULL: none) has. All
+ * others are stale. -ENOMEM, or an error of provider_tree_add(). */
 int mirror_make_next(const Mirror *mirror, const Mirror *partial,
                      const PlacementProviders *providers, Mirror **ret, Error *reterr);
 
@@ -86,8 +86,8 @@ bool mirror_has_stale(const Mirror *mirror);
 int mirror_read(Mirror *mirror, const Uuid *provider, PlacementPart part, const json_t *body,
                 Error *reterr);
 
-/* Adds a provider that was created, without parts. It is new until the next refresh or
- * mirror_clear_new(). -ENOMEM, or an error of provider_tree_add(). */
+/* Adds a provider that was created, without parts. It is new until the next refresh that succeeds
+ * or mirror_clear_new(). -ENOMEM, or an error of provider_tree_add(). */
 int mirror_add(Mirror *mirror, const Provider *provider, int64_t generation);
 
 /* Checks whether mirror_add() added the provider since the last refresh and mirror_clear_new(). */

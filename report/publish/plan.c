@@ -404,10 +404,10 @@ static size_t find_ensure(const StringSet *names, size_t first, const char *name
         return NO_STEP;
 }
 
-/* Adds the deletion of a provider, unless it has one. It waits for the reshape, and for the
- * deletions and moves of its children. All these steps exist: the caller walks the mirror
- * backwards, and moves come before deletions. The inventories are deleted first, unless the reshape
- * removes them. */
+/* Adds the deletion of a provider, unless it has one. It waits for the reshape, unless it comes
+ * before a creation, and for the deletions and moves of its children. All these steps exist: the
+ * caller walks the mirror backwards, and moves come before deletions. The inventories are deleted
+ * first, unless the reshape removes them. */
 static int add_delete(Builder *builder, const Provider *provider)
 {
         Node *node = table_find(&builder->deletes, &provider->uuid);

@@ -10,13 +10,14 @@
  * Order: custom classes and traits come before the steps that need them. Parents come before
  * children and before providers that move below them; a provider moves with its inventories and
  * allocations. For each provider the order is inventories, aggregates, traits, with one step at a
- * time. Deletions come last, children before parents.
+ * time; the executor lets a later one overtake one that waits for a name. Deletions come last,
+ * children before parents.
  *
  * A provider with inventories is emptied before it is deleted, by a step of its own or by the
  * reshape. Placement deletes a provider even if it was allocated since the last read, but it
  * refuses to empty it then. A deletion comes before a creation only if the new provider has the
- * name of the deleted one. Children that stay then move twice: before the deletion below an
- * ancestor that stays, and later below their own parents.
+ * name of the deleted one. Children that stay then move before the deletion below an ancestor that
+ * stays, and later below their own parents, if these are others.
  *
  * With allocations, all changes of inventories are in one PLAN_RESHAPE with them, after all
  * creations, and later steps depend on it. Without allocations, inventories that change together
@@ -65,9 +66,9 @@ typedef struct Plan {
 } Plan;
 
 /* Compares desired with the mirror, which must have no stale provider. Custom classes and traits
- * that the mirror does not know are created. A standard trait that Placement lacks, and a text that
- * is no trait name, are omitted from comparison and bodies. Placement would reject the whole set.
- * With may_batch, inventories can be sent by the reshaper.
+ * that the mirror does not know are created. A standard trait that Placement is known to lack, and
+ * a text that is no trait name, are omitted from comparison and bodies. Placement would reject the
+ * whole set. With may_batch, inventories can be sent by the reshaper.
  *
  * Returns -EINVAL for a provider that would have to change its name, or would become or stop being
  * a root. Also returns -EINVAL for a new provider with the name of a deleted one in two cases: the
@@ -78,7 +79,8 @@ int plan_make(const ProviderTree *desired, const Mirror *mirror, const Allocatio
 
 /* Makes the part of the plan that needs no allocations: custom names, and new providers with their
  * aggregates and traits. A provider whose name is in use, and its descendants, are left to
- * plan_make(). -ENOMEM and -EINVAL as for plan_make(). */
+ * plan_make(). -ENOMEM, and -EINVAL for a provider that would have to change its name or its being
+ * a root. */
 int plan_make_groundwork(const ProviderTree *desired, const Mirror *mirror, Plan **ret,
                          Error *reterr);
 

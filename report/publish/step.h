@@ -18,7 +18,8 @@ PlacementRequest plan_step_request(const PlanStep *step);
 const char *plan_op_to_text(PlanOp op);
 
 /* Writes a description of the first steps, in at most size bytes: "traits of demo: +A -B; provider
- * gpu: no longer there (and 2 more)". Steps that only prepare others are omitted. Returns text. */
+ * gpu: no longer in the tree (and 2 more)". Steps that only prepare others are omitted. Returns
+ * text. */
 const char *plan_describe(const Plan *plan, char *text, size_t size);
 
 /* Makes [{"method", "path", "op", "provider", "name", "summary", "after": []}] for computectl plan
@@ -33,7 +34,8 @@ int step_make_request(const Plan *plan, const PlanStep *step, const Mirror *mirr
 /* Writes the result of a successful step into the mirror. The generations after a reshape are
  * computed from the old ones. If another writer changed the provider, the next write is a conflict,
  * or the next refresh finds the difference. Returns -EBADMSG for an answer that is not Placement's,
- * -ENOMEM, or an errno of the mirror. Each of them makes the mirror forget the provider. */
+ * -ENOMEM, or an errno of the mirror. After each of them the mirror has forgotten as after
+ * step_forget(). After a deletion of inventories it forgets the provider, too. */
 int step_apply(const Plan *plan, const PlanStep *step, Mirror *mirror, const json_t *body,
                Error *reterr);
 

@@ -4,8 +4,8 @@
 /* N reads in parallel, as many at a time as the session has connections, so that another request of
  * the session waits for one of them and not for all.
  *
- * After a failure no further read begins. The answers of reads under way are still stored, so that
- * a later refresh need not repeat them. The outcome is the worst of all, with the words of the
+ * After a failure no further read begins. The answers of reads under way still go to the caller, so
+ * that a later refresh need not repeat them. The outcome is the worst of all, with the words of the
  * first read that had it. */
 
 #include "report/session/session.h"
@@ -15,8 +15,8 @@ typedef struct Reads Reads;
 /* Functions of the caller. The first, make_request, makes the request of the i-th read. The second,
  * take, stores its answer and returns REPORT_DONE, or the failure with words in error. At first
  * error has the words of the answer. take can call reads_repeat() and must not free the reads. The
- * third, done, is called once after the last answer, never from inside reads_new(). done can free
- * the reads. */
+ * third, done, is called once after the last answer, unless the reads are freed before, and never
+ * from inside reads_new(). done can free the reads. */
 typedef struct ReadsOps {
         PlacementRequest (*make_request)(size_t i, void *userdata);
         int (*take)(size_t i, int result, const SessionAnswer *answer, Error *error,

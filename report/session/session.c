@@ -4,12 +4,12 @@
  * header that authenticates) from auth, adds the headers, judges each answer, parses the body of a
  * success, and counts. A SessionCall is one request until its callback. A call without a transfer
  * is held: it waits for a pass of auth, or for a busy server (the gate). A call that is rejected
- * when it is made is held too, until the loop runs its callback. When the pass changes or a busy
- * server shuts the gate, the calls that http has not started yet are taken back and held. Held
- * calls are sent from a deferred event source, oldest first. Invariant: a call starts over after a
- * 401 at most once. After the answer of a busy server it starts over as often as the credit of
- * report/session/pace.h permits. A callback can free the session, so each function that runs one
- * does it last. */
+ * when it is made is held too, until the loop tries again and, if it is still rejected, runs its
+ * callback. When the pass changes or a busy server shuts the gate, the calls that http has not
+ * started yet are taken back and held. Held calls are sent from a deferred event source, oldest
+ * first. Invariant: a call starts over after a 401 at most once. After the answer of a busy server
+ * it starts over as often as the credit of report/session/pace.h permits. A callback can free the
+ * session, so each function that runs one does it last. */
 
 #include "report/session/session.h"
 
@@ -214,8 +214,8 @@ static void count_answer(Session *session, const SessionAnswer *answer,
                             response->retry_after_sec * USEC_PER_SEC);
 }
 
-/* Checks whether Placement did not answer at its endpoint: it is unreachable, or the answer is not
- * Placement's JSON. */
+/* Checks whether Placement did not answer at its endpoint: it is unreachable, or the answer does
+ * not have Placement's form. */
 static bool is_nowhere(int result, const SessionAnswer *answer)
 {
         return result == REPORT_E_UNREACHABLE ||

@@ -27,7 +27,8 @@ typedef struct SessionStatistics {
         uint64_t n_writes;         /* requests other than GET */
         uint64_t n_conflicts;      /* answers with placement.concurrent_update */
         uint64_t retry_after_usec; /* longest wait that a 429 or 503 of this attempt asked for */
-        RequestCounts counts;      /* numbers of answers and missing answers by route and status */
+        RequestCounts counts; /* numbers of answers and missing answers by route and status; further
+                                 combinations are dropped when it is full */
 } SessionStatistics;
 
 typedef struct SessionAnswer {
@@ -51,7 +52,8 @@ typedef void (*SessionDone)(int result, const SessionAnswer *answer, const Error
 
 /* Makes a session. config is used as in http_client_new(); its endpoint is NULL if Keystone's
  * catalogue has it, and then auth gets wants_endpoint. Strings stay borrowed. Requests that nova
- * forbids are not sent and end in REPORT_E_REFUSED. -EINVAL with words, -ENOMEM. */
+ * forbids are not sent and end in REPORT_E_REFUSED. -EINVAL with words, -ENOMEM, or an errno of
+ * sd-event. */
 int session_new(Session **ret, sd_event *event, const HttpConfig *config, const AuthConfig *auth,
                 NovaMode nova, Error *reterr);
 
@@ -71,7 +73,8 @@ SessionCall *session_call_cancel(SessionCall *call);
 Auth *session_get_auth(Session *session);
 
 /* Begins an attempt: its requests share a new request id ("req-<uuid>"), by which operators find
- * them in the log of the service. */
+ * them in the log of the service. Resets retry_after_usec and the credit of
+ * report/session/pace.h. */
 void session_begin_attempt(Session *session);
 
 const SessionStatistics *session_get_statistics(const Session *session);
