@@ -19,8 +19,8 @@
  * succeeded. A provider that the step writes was deleted by another writer, which is a conflict.
  *
  * A move that needs a newer microversion than the service has is REPORT_E_REFUSED, and the provider
- * keeps its parent. After any other REPORT_E_REFUSED of the first request of a step, except that of
- * a batch, the mirror also forgets all names, because a known class or trait might be gone.
+ * keeps its parent. After any other REPORT_E_REFUSED of the first request of a step, except a
+ * batch, the mirror also forgets all names. A known class or trait might be gone.
  *
  * duplicate_name: the provider with that name is looked up. If it is the provider itself, the
  * outcome is a conflict. The allocations of another provider are counted for the message. If there

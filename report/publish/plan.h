@@ -79,8 +79,8 @@ int plan_make(const ProviderTree *desired, const Mirror *mirror, const Allocatio
 
 /* Makes the part of the plan that needs no allocations: custom names, and new providers with their
  * aggregates and traits. A provider whose name is in use, and its descendants, are left to
- * plan_make(). -ENOMEM, and -EINVAL for a provider that would have to change its name or its being
- * a root. */
+ * plan_make(). Returns -ENOMEM, or -EINVAL for a provider that would have to change its name, or
+ * would become or stop being a root. */
 int plan_make_groundwork(const ProviderTree *desired, const Mirror *mirror, Plan **ret,
                          Error *reterr);
 
