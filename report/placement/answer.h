@@ -58,7 +58,8 @@ int placement_read_generation(const json_t *object, const char *key, int64_t *re
  * provider. */
 int placement_read_part(const json_t *body, PlacementPart part, Provider *provider, Error *reterr);
 
-/* Reads {"usages": {"VCPU": 3, …}} as amounts by class. ret must be initialised. */
+/* Reads {"usages": {"VCPU": 3, …}} as amounts by class, without those of 0. ret must be
+ * initialised. */
 int placement_read_usages(const json_t *body, Resources *ret, Error *reterr);
 
 /* Reads {"traits": [...]}. ret must be initialised. */
@@ -83,6 +84,6 @@ int placement_read_consumer(const json_t *body, const Uuid *uuid, Allocations *r
 int placement_read_whole(const json_t *body, const Uuid *uuid, Consumer **ret, Error *reterr);
 
 /* Reads the answer to placement_get_capacity(). The free amounts of each provider (capacity without
- * the used part) become the allocations of a consumer with a null uuid. It is empty if no provider
- * can allocate the requested amount. */
+ * the used part), except those of 0, become the allocations of a consumer with a null uuid. It is
+ * empty if no provider can allocate the requested amount. */
 int placement_read_capacity(const json_t *body, Consumer **ret, Error *reterr);
