@@ -5,18 +5,23 @@
  * "activate" and "deactivate". Pure: the caller (partitions.c) reads the claims, the record and the
  * open handles before, and executes the step.
  *
- * Rules of the decision: - A partition is active for one claim. After the end of the claim it is
- * deactivated, also if the next claim has the same partition but no process has it open. - A
- * partition is activated for a claim that is not pending when no entry of the record has one of its
- * members or devices. - No unit is started while a process has a device of the partition open, or
- * that is not known. - A unit that was interrupted is started again before any other unit of its
- * partition: it can still run. - Nothing is deactivated because of a missing claim while the claims
- * are not completely known. - A partition that a process has open is active. So its claim that is
- * not pending is recorded without a unit, if no entry blocks it, or if it has an active entry of a
- * claim that is gone. - A unit that failed is started again after a new stamp in prepare-retry,
- * which the agent writes when a person has lifted the cordons. A failed activation is followed by a
- * deactivation when its claim is gone. - An entry whose partition the configuration lacks gets no
- * step, and its devices stay blocked. */
+ * Rules of the decision:
+ *   - A partition is active for one claim. After the end of the claim it is deactivated, also if
+ *     the next claim has the same partition but no process has it open.
+ *   - A partition is activated for a claim that is not pending when no entry of the record has one
+ *     of its members or devices.
+ *   - No unit is started while a process has a device of the partition open, or that is not known.
+ *   - A unit that was interrupted is started again before any other unit of its partition: it can
+ *     still run.
+ *   - Nothing is deactivated because of a missing claim while the claims are not completely known.
+ *   - A partition that a process has open is active. So its claim is recorded without a unit if the
+ *     claim is not pending, and if no entry blocks the partition, or its entry is active and of a
+ *     claim that is gone.
+ *   - A unit that failed is started again after a new stamp in prepare-retry, which the agent
+ *     writes when a person has lifted the cordons. A failed activation is followed by a
+ *     deactivation when its claim is gone.
+ *   - An entry whose partition the configuration lacks gets no step, and its devices stay
+ *     blocked. */
 
 #include "formats/partitions.h"
 #include "prepare/plan.h"
