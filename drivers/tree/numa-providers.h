@@ -51,6 +51,6 @@ int numa_providers_update(TreeUpdate *update, Error *reterr);
 
 /* Removes the providers of cells that are gone, or all of them if cells are not configured. The
  * devices must have moved before. If another writer has providers below one, it stays without
- * inventories and trait. If another writer renamed the provider of a present cell, it stays
- * unchanged. */
+ * inventories and trait. While cells are configured, the provider of a present cell that another
+ * writer renamed stays unchanged. */
 void numa_providers_remove_gone(const TreeUpdate *update);

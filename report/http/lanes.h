@@ -26,12 +26,13 @@
 
 /* The limit of one kind of requests. */
 typedef struct HttpLane {
-        size_t limit;               /* 1 … HttpLanes.max */
-        size_t base_limit;          /* the limit before it was doubled */
-        uint64_t base_usec;         /* the time for each answer at base_limit; 0: not measured */
-        uint64_t sum_usec;          /* sum of the times for each answer in this window */
-        size_t n_answers;           /* since the limit changed, with those before the window */
-        uint64_t last_usec;         /* time of the last answer that was measured */
+        size_t limit;       /* 1 … HttpLanes.max */
+        size_t base_limit;  /* the limit before it was doubled */
+        uint64_t base_usec; /* the time for each answer at base_limit; 0: not measured */
+        uint64_t sum_usec;  /* sum of the times for each answer in this window */
+        size_t n_answers;   /* answers that count since the limit changed, with those before the
+                               window */
+        uint64_t last_usec; /* time of the last answer that was measured */
         uint64_t closed_until_usec; /* end of the minute without measurement; 0: it is over */
 } HttpLane;
 

@@ -25,8 +25,8 @@ typedef enum ReportOutcome {
                             * not be removed; all other steps were done (after a rejected reshape:
                             * none) */
         REPORT_E_DUPLICATE_NAME, /* a provider of another tree has the name */
-        REPORT_E_REFUSED, /* 400 and every other rejection: the same request would be rejected
-                             again; also a request that [agent] nova forbids */
+        REPORT_E_REFUSED, /* 400 and every other rejection: a retry at once would not help; also a
+                             request that [agent] nova forbids */
         _REPORT_OUTCOME_MAX,
 } ReportOutcome;
 
@@ -54,8 +54,7 @@ typedef enum ReportWritten {
         REPORT_WRITTEN_NO_CAPACITY, /* a 409 of another kind: an amount does not fit (any more);
                                        nothing was written */
         REPORT_WRITTEN_REFUSED,     /* nothing was written */
-        REPORT_WRITTEN_UNKNOWN,     /* the write was done, was never sent, or can still arrive
-                                     */
+        REPORT_WRITTEN_UNKNOWN,     /* the write was done, not sent, or can still arrive */
 } ReportWritten;
 
 /* Returns the result of a write. status: the HTTP status of the answer; 0: no answer. */

@@ -8,8 +8,8 @@
  * callback. When the pass changes or a busy server shuts the gate, the calls that http has not
  * started yet are taken back and held. Held calls are sent from a deferred event source, oldest
  * first. Invariant: a call starts over after a 401 at most once. After the answer of a busy server
- * it starts over as often as the credit of report/session/pace.h permits. A callback can free the
- * session, so each function that runs one does it last. */
+ * it starts over as often as report/session/pace.h permits. A callback can free the session, so
+ * each function that runs one does it last. */
 
 #include "report/session/session.h"
 
