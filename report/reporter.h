@@ -139,8 +139,8 @@ int reporter_publish(Reporter *reporter, const ProviderTree *desired,
                      const Allocations *allocations, ReporterDone done, void *userdata);
 
 /* Reads the facts that reporter_plan() needs besides the tree: whether Placement has the traits and
- * classes of desired, and whether the name of a new root is free, unless nova-compute reports the
- * host. Results are those of reporter_publish(). */
+ * classes of desired, and, with [agent] nova = none, whether the name of a new root is free.
+ * Results are those of reporter_publish(). */
 int reporter_prepare(Reporter *reporter, const ProviderTree *desired, ReporterDone done,
                      void *userdata);
 
