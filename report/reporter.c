@@ -425,8 +425,8 @@ static void on_named(int result, const SessionAnswer *answer, const Error *error
 }
 
 /* Looks up the name of a root that does not exist yet, so that a preview reports a conflict as a
- * publication would. Skipped unless [agent] nova is none, because otherwise the agent makes no
- * root. */
+ * publication would. Skipped unless [agent] nova is none, because otherwise nova-compute normally
+ * makes the root. */
 static void end_preparing(Reporter *reporter)
 {
         const Provider *root = provider_tree_find(reporter->desired, &reporter->root);
