@@ -12,7 +12,7 @@
  * request, mostly to a time-out that never happens.
  *
  * A connection that curl keeps for the next request keeps its event source until curl closes it.
- * The only event before that is the end of the connection. The handler then switches the source
+ * Any event before that counts as the end of the connection. The handler then switches the source
  * off, and curl notices the end when it uses the connection next. Other sockets belong to the
  * resolver, or to connections that were never complete. Curl does not report when it closes them.
  * So their source is freed when curl stops watching them, before another file has the same number.
@@ -37,7 +37,7 @@ typedef struct HttpSocket {
         HttpLoop *loop;
         curl_socket_t fd;
         bool watched; /* curl waits for events of the socket; else the connection is idle */
-        bool ended;   /* the other end has closed, and the socket is not watched */
+        bool ended; /* the connection was closed or had an event while the socket was not watched */
         sd_event_source *source;
 } HttpSocket;
 
@@ -119,7 +119,7 @@ static void act(HttpLoop *loop, curl_socket_t fd, int events)
         loop->settled(loop->userdata);
 }
 
-/* Passes the events of a socket to curl. An idle connection has only one event, its end. */
+/* Passes the events of a socket to curl. Any event of an idle connection counts as its end. */
 static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
         HttpSocket *sock = userdata;
