@@ -12,7 +12,8 @@
  * devices if all that the host lists are in one (numa_parent()), else below the root. It does not
  * move while the host lists none.
  *
- * LIMITATIONS: allocations of Placement without a claim do not reduce max_unit. */
+ * LIMITATIONS: allocations of Placement without a claim do not reduce max_unit. An amount below
+ * max_unit can have no free partition. Placement cannot express this, so the claim is refused. */
 
 #include "drivers/tree/child-provider.h"
 

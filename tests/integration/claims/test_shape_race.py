@@ -4,7 +4,7 @@
 A scheduler takes a candidate of Placement, writes its allocations and lets the agent claim them, as Nova does. It removes them if the
 agent refuses. The local caller claims without a scheduler, and the agent writes the allocations. No member is in two claims, and each
 claim has exactly the devices of one partition. The agent refuses a scheduler only while max_unit is stale, and only once for each value
-that it has published.
+that it has published, or if an amount below max_unit has no free partition, which Placement cannot express.
 
     python3 -m tests.integration.claims.test_shape_race --rounds 1000 --seed 7      (as root; "make soak-shapes")
 """
@@ -123,10 +123,10 @@ class Client(threading.Thread):
             need(error.name in REFUSALS, error)
             self.refused += 1
             if self.scheduler:
-                self.race.note_refusal(shapes, amount, mark, error)
                 wait_until(lambda: self.race.placement.request('DELETE', '/allocations/' + consumer).status in (204, 404), 20, 'the removal')
                 # A scheduler waits longer between two attempts than a cycle takes.
                 self.race.call('Sync', wire=self.wire)
+                self.race.note_refusal(shapes, amount, mark, error)
             return
         self.claimed += 1
         self.owned[number] = consumer
@@ -144,7 +144,7 @@ class Race:
         chance = random.Random(seed)
         self.rounds, self.seed, self.scratch = rounds, seed, scratch
         self.sets = [Shapes('set%d' % number, 0x41 + number, chance) for number in range(2)]
-        self.lock, self.refusals, self.words = threading.Lock(), collections.Counter(), []
+        self.lock, self.refusals, self.words, self.gaps = threading.Lock(), collections.Counter(), [], 0
         host = Host(cells=[Cell(0, list(range(8)), 16 << 20)], pci=[
             Pci(address, vendor=0x10de, device=0x2330, pci_class=0x030200, driver='vfio-pci')
             for shapes in self.sets for address in shapes.devices])
@@ -177,14 +177,23 @@ class Race:
         return {claim['id']: claim for claim in json.loads(self.call('Describe', 's', ['claims'], wire)[0])['claims']}
 
     def note_refusal(self, shapes, amount, mark, error):
-        """Counts the refusals for each record that the agent has published: the number of its writes up to the mark."""
+        """Counts the refusals for each record that the agent has published: the number of its writes up to the mark. An amount below
+        max_unit of a record that still holds after a cycle is not counted."""
         path = '/resource_providers/%s/inventories' % self.providers[shapes.name]
+
+        def writes_of(records):
+            return [json.loads(one['body'])['inventories'][shapes.resource_class] for one in records
+                    if one['method'] == 'PUT' and one['path'].startswith(path) and one['status'] == 200]
         with self.lock:
-            later = len(self.placement.records_since(mark))
-            before = self.placement.records_since()[:-later or None]
-            key = (shapes.name, sum(1 for one in before if one['method'] == 'PUT' and one['path'].startswith(path)))
+            records = self.placement.records_since()
+            later = writes_of(self.placement.records_since(mark))
+            published = writes_of(records)[:-len(later) or None]
+            if not later and amount < published[-1]['max_unit']:
+                self.gaps += 1
+                return
+            key = (shapes.name, len(published))
             self.refusals[key] += 1
-            self.words.append((key, amount, str(error)))
+            self.words.append((key, amount, published[-1]['max_unit'], str(error)))
 
     def check(self, claims):
         """No member is in two claims, and each claim has one partition of its amount. Returns {name of a set: taken members}."""
@@ -253,7 +262,7 @@ def main():
             race = Race(scratch, min(arguments.part, arguments.rounds - number), arguments.seed + number // arguments.part)
             clients = race.run()
         totals.update(rounds=race.rounds, claims=sum(client.claimed for client in clients), refusals=sum(client.refused for client in clients),
-                      refused_schedulers=sum(client.refused for client in clients if client.scheduler))
+                      refused_schedulers=sum(client.refused for client in clients if client.scheduler), gaps=race.gaps)
         print('seed %d: %s' % (race.seed, dict(totals)), flush=True)
 
 
