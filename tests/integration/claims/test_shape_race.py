@@ -178,7 +178,7 @@ class Race:
 
     def note_refusal(self, shapes, amount, mark, error):
         """Counts the refusals for each record that the agent has published: the number of its writes up to the mark. An amount below
-        max_unit of a record that still holds after a cycle is not counted."""
+        max_unit of this record and of the next one is not counted: no partition of it was free, but a larger one."""
         path = '/resource_providers/%s/inventories' % self.providers[shapes.name]
 
         def writes_of(records):
@@ -188,7 +188,7 @@ class Race:
             records = self.placement.records_since()
             later = writes_of(self.placement.records_since(mark))
             published = writes_of(records)[:-len(later) or None]
-            if not later and amount < published[-1]['max_unit']:
+            if all(amount < one['max_unit'] for one in (published[-1], *later[:1])):
                 self.gaps += 1
                 return
             key = (shapes.name, len(published))
