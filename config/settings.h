@@ -38,7 +38,7 @@ const ConfigEntry *config_settings_find(const ConfigSettings *settings, const ch
 
 /* Returns the entry that sets the option; NULL: there is none. Borrowed. The last file with one of
  * the option's names counts. Within that file the new name wins over old ones, and then the last
- * entry wins. */
+ * entry wins. The first old name of the table wins over the second one. */
 const ConfigEntry *config_settings_find_option(const ConfigSettings *settings,
                                                const ConfigOption *option);
 

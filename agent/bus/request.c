@@ -5,7 +5,8 @@
  * are returned unchanged. The numbers of groups, amounts, traits, mappings, cells and options are
  * limited during the read, so an oversized request is rejected before it is stored. The NUMA
  * options are collected in a Reading, and numa_request_make() interprets them together at the end.
- * Text options are borrowed from the message, which must outlive the request. */
+ * It can turn VCPU of the unnamed group into PCPU, or PCPU into VCPU. Text options are borrowed
+ * from the message, which must outlive the request. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -340,8 +341,9 @@ static int read_options(sd_bus_message *m, Reading *reading, Error *reterr)
         return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
-/* Makes the NUMA layout of the unnamed group from the NUMA options and the amounts of that
- * group. */
+/* Makes the NUMA layout of the unnamed group from the NUMA options and the amounts of that group.
+ * The options can turn its VCPU into PCPU, or PCPU into VCPU. Amounts with PCPU get a layout
+ * without options, too. */
 static int make_layout(Reading *reading, Error *reterr)
 {
         ResourceRequest *resources = &reading->request->resources;

@@ -18,7 +18,8 @@
  * ends. The position is printed after the messages of its lines, and not while a finding waits
  * because one of its rule and device was just printed (HEALTH_REPEAT_USEC). So an end of the
  * program loses no finding about a line that the journal still has, but such findings can be
- * printed again after it.
+ * printed again after it. NVMe controllers are an exception, because their addresses are not
+ * stored. After a restart, a line is no evidence about a controller that has left sysfs.
  *
  * The lines come from the system journal of this host, from journal files in a folder, or as plain
  * lines from a named pipe. The agent cannot read /dev/kmsg, because it has no privilege; the
@@ -31,7 +32,8 @@
  * entry, reading begins at the nearest one. Without a valid cursor it begins with this boot.
  *
  * journald splits the message of a process that writes to /dev/kmsg into identifier and text. The
- * reader joins them, so that a pattern sees the line as dmesg shows it.
+ * reader joins them, so that a pattern sees the line as dmesg shows it. But the "[PID]" behind an
+ * identifier is missing, because journald stores it in a field of its own.
  *
  * Tests: tests/integration/agent/test_health.py */
 
@@ -235,7 +237,7 @@ static const char *get_field(KernelLog *log, const char *name, size_t *ret_n)
         return (const char *)data + prefix;
 }
 
-/* Copies the line of the current entry, as dmesg shows it. */
+/* Copies the line of the current entry, as dmesg shows it, but without the "[PID]" of a process. */
 static void copy_entry(KernelLog *log, KernelLine *ret)
 {
         char identifier[64] = "";
