@@ -2,11 +2,13 @@
 
 /* Writes log messages. A message goes to the journal's socket if standard error is the journal's
  * stream. Otherwise, and if the journal does not accept the message, a line of text goes to
- * standard error. The line has the message after "error: ", "warning: " or "debug: ", without the
- * fields, the id and the place in the code. Levels between warning and debug have no such prefix.
- * Each call formats on its own stack and writes a line at once, so threads need no lock. The only
- * state is the level, an atomic integer. In a message, control characters and bytes that are not
- * UTF-8 become spaces. Values of fields are not cleaned, and are cut at about the same length. The
+ * standard error. If standard error is the stream but the journal's socket does not exist, the
+ * message is lost, because sd_journal_sendv() reports no failure then. The line has the message
+ * after "error: " (err and more important), "warning: " or "debug: ", without the fields, the id
+ * and the place in the code. Levels between warning and debug have no such prefix. Each call
+ * formats on its own stack and writes a line at once, so threads need no lock. The only state is
+ * the level, an atomic integer. In a message, control characters and bytes that are not UTF-8
+ * become spaces. Values of fields are not cleaned, and are cut at about the same length. The
  * message has less than LOG_TEXT_MAX bytes: the rest is cut. Fields after the LOG_FIELDS_MAX-th are
  * dropped. errno is preserved. */
 
@@ -74,7 +76,7 @@ bool log_is_to_journal(void)
 }
 
 /* Sends one native entry with at most LOG_FIELDS_MAX fields. Returns a negative errno if the
- * journal did not accept it. */
+ * journal did not accept it, but 0 if the journal's socket does not exist. */
 static int write_journal(int level, const char *file, int line, const char *func,
                          const char *message_id, const char *const *fields, const char *text)
 {

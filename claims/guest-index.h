@@ -13,8 +13,9 @@
  *   here       The consumer has an allocation from the host's own tree, or all of its allocations
  *              are from sharing providers of this host. The caller decides it.
  *   gone       Placement was read, and the consumer has nothing here. Reconcile ends the claim of
- *              such a consumer if no guest of it is here, and no write of it is pending. The audit
- *              ends it only if the consumer is elsewhere.
+ *              such a consumer if no guest of it is here, and no write of it is pending. A claim
+ *              that has expired, or whose guest was missed for the grace below, ends with a
+ *              pending write, too. The audit ends a claim only if the consumer is elsewhere.
  *   migration  A consumer whose type is MIGRATION or unknown, and that no guest here has. It can
  *              hold what a guest of the same project had here. Reconcile compares amounts of a
  *              claim (claims/resize-pair.h), or CPUs and memory of a guest. The audit compares

@@ -12,8 +12,9 @@
  * A tree that was not made from the tree of Placement is only a preview, except on a standalone
  * host. Claims are fitted to it and the claim database stores it, but claims do not move, and the
  * parts of the tree maker store nothing. A preview is the agent's own tree, also if nova-compute
- * owns the tree. If a tree cannot be made after a poll, a preview is made from the last tree. After
- * each other failure the last tree stays in use. This file sends no request. Main thread.
+ * owns the tree. If a host with Placement cannot make a tree after a poll, it makes a preview from
+ * the last tree, if there is one. After each other failure the last tree stays in use. This file
+ * sends no request. Main thread.
  *
  * Tests: tests/unit/agent/cycle/test-tracker.c */
 
