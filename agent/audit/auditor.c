@@ -313,7 +313,7 @@ static void log_findings(const Auditor *auditor)
 }
 
 /* Completes each claim that had no allocations in Placement when it was made, if its consumer has
- * allocations here now. */
+ * allocations here now. Ignores failures. */
 static void note_held(Auditor *auditor)
 {
         Claims *claims = auditor->config.claims->claims;
@@ -344,7 +344,8 @@ static void begin_stage(Auditor *auditor, AuditorStage stage)
         rest(auditor);
 }
 
-/* Draws the first consequences of the findings, which need no write to Placement. */
+/* Draws the first consequences of the findings, which need no write to Placement. Each
+ * audit completes claims in the database, even if it does not heal. */
 static int decide(Auditor *auditor)
 {
         if (auditor->kind != AUDITOR_AUDIT && note_away(auditor) < 0)

@@ -153,7 +153,7 @@ static int inspect_inventories(Overwrites *overwrites, const Provider *left, con
                                         : "removed",
                                  now_usec);
         }
-        /* Inventories that the agent removed and another writer added again. */
+        /* Inventories that the agent does not want and another writer added, perhaps again. */
         for (size_t i = 0; r >= 0 && i < remote->n_inventories; i++) {
                 const char *name = remote->inventories[i].resource_class;
 

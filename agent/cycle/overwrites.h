@@ -10,9 +10,12 @@
  * After a value was overwritten OVERWRITES_MAX times, the agent keeps the other writer's value for
  * OVERWRITES_PAUSE_USEC. Then it writes its own value again. Each time that this attempt is
  * overwritten, the pause doubles, up to OVERWRITES_PAUSE_MAX_USEC. A value that was not overwritten
- * for OVERWRITES_FORGET_USEC and for twice its last pause is forgotten. Ratios and foreign traits
- * belong to other writers. The agent wants them as it reads them, so they never count. Pure: no
- * clock, no log. */
+ * for OVERWRITES_FORGET_USEC and for twice its last pause is forgotten.
+ *
+ * Foreign traits belong to other writers, and so do the ratios of VCPU, MEMORY_MB and DISK_GB that
+ * no option sets. The agent wants these as it reads them, so they never count. Other ratios, such
+ * as those of options, PCPU and devices, count like the rest of their inventory. Pure: no clock, no
+ * log. */
 
 #include "base/provider-tree.h"
 
@@ -37,7 +40,8 @@ typedef struct Overwrite {
         char *how;                /* the change, for example "reserved 17, not 512" */
         unsigned n;               /* how often it was overwritten */
         uint64_t last_usec;       /* time of the last overwrite that counted */
-        uint64_t left_until_usec; /* end of the pause; 0: the agent writes the value */
+        uint64_t left_until_usec; /* end of the last pause, after which the agent writes the value;
+                                     0: none yet */
         bool logged;              /* set by the caller after it has logged this value */
 } Overwrite;
 

@@ -95,8 +95,8 @@ static const char *find_groups(void)
         return NULL;
 }
 
-/* Returns 1 if the control group has a process, 0 if it has none, or a negative errno. -ENOENT:
- * there is no such group. -EOPNOTSUPP: this host has no cgroup v2. */
+/* Returns 1 if the control group has a process, 0 if it has none, or a negative errno. -ENOENT,
+ * -ENODEV: there is no such group. -EOPNOTSUPP: this host has no cgroup v2. */
 static int read_group(const char *group)
 {
         _cleanup_fclose_ FILE *file = NULL;

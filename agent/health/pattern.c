@@ -2,7 +2,8 @@
 
 /* Compiles and matches the patterns of health rules with PCRE2. A HealthPattern owns its code, the
  * limits of a match and the memory for the result of one match. PCRE2 itself can allocate up to
- * MATCH_HEAP_KIB during a match.
+ * MATCH_HEAP_KIB during a match. From version 10.41 on, it keeps this memory until the pattern is
+ * freed.
  *
  * Tests: tests/unit/agent/health/test-pattern.c */
 
@@ -22,7 +23,7 @@ struct HealthPattern {
         pcre2_code *code;
         pcre2_match_context *context;
         pcre2_match_data *data;
-        int address, nvme; /* numbers of the groups; below 0: the pattern lacks the group */
+        int address, nvme; /* numbers of the groups; below 0: none or several have the name */
 };
 
 HealthPattern *health_pattern_free(HealthPattern *pattern)
