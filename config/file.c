@@ -9,14 +9,14 @@
  *     more           continues the value: the line begins with a blank or a tab
  *   # or ;           comment, in the first column
  *
- * Each line but a continuation ends the value before it, also an empty line or a comment. The main
- * structure is Reader, which appends to ConfigSettings. Invariants: the reader does not change an
- * entry after its value has ended, and a value is wiped when it is freed, because it can be a
- * secret. Limits: those of file.h, which are errors.
+ * Each line but a continuation ends the value before it, also an empty line, one of white space
+ * alone, or a comment. The main structure is Reader, which appends to ConfigSettings. Invariants:
+ * the reader does not change an entry after its value has ended, and a value is wiped when it is
+ * freed, because it can be a secret. Limits: those of file.h, which are errors.
  *
  * Unlike oslo.config, this reader trims the name of a section, and takes "[default]" for [DEFAULT].
  * It skips a byte order mark, keeps a value of one quotation mark, and does not end a line at a
- * carriage return. */
+ * carriage return. It trims only the white space of ASCII. */
 
 #include "config/file.h"
 

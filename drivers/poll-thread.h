@@ -44,7 +44,8 @@ typedef struct PollSource {
         void (*poll)(void *data, DriverPollKind kind, Mailbox *mailbox);
         /* Reads from fd and posts the events in it. Optional. */
         void (*listen)(void *data, Mailbox *mailbox);
-        /* Runs after the last poll. Optional. */
+        /* Runs after the last poll, also if there was none. Does not run for a driver that was
+         * freed before the thread began to serve it. Optional. */
         void (*close)(void *data);
         /* Takes over, from the source of the driver that it replaces, the parts that a hanging
          * call must not start twice. Both sources have the same address. Runs on the main thread

@@ -12,8 +12,9 @@
  * of any process cannot be read, each function that is not seen open is unknown. A link that is
  * missing or cannot be read means that there is none, and a missing file of SR-IOV counts as 0. A
  * number that cannot be read makes the card or the function unreadable, and the others are still
- * read. The functions of an unreadable card are not read. Limit: a handle that was received over a
- * socket and is in no table of descriptors is not seen.
+ * read. A card with more than 65,535 functions is unreadable, too. The functions of an unreadable
+ * card are not read. Limit: a handle that was received over a socket and is in no table of
+ * descriptors is not seen.
  *
  * Tests: tests/unit/prepare/test-hardware.c */
 

@@ -21,7 +21,8 @@ int prepare_read_host(const PreparePaths *paths, const HostConfig *config, Prepa
                       Error *reterr);
 
 /* Reads a function that has only its address: type, driver, IOMMU group and VFIO device. A type
- * that cannot be read is an error of the function ("unreadable"). Returns -ENOMEM. */
+ * that cannot be read is an error of the function ("unreadable"). With -ENOENT and -ENODEV its
+ * driver has no types, which is no error. Returns -ENOMEM. */
 int prepare_read_function(const PreparePaths *paths, PrepareFunction *function);
 
 /* Reads a device for the rules of the configuration: its ids and the address of its physical

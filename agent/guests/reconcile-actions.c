@@ -346,7 +346,8 @@ static void log_cpus(const ReconcileWork *work, const ReconcileAction *action, c
 }
 
 /* Checks a claim against its guest again (claims_check_again()), and keeps the claim as it was
- * before for the log. A claim that does not fit is a problem, not a failure. */
+ * before for the log. A claim that does not fit is a problem, not a failure. It is not announced,
+ * although the claim now belongs to this boot, and can have changed in other ways. */
 static int check(const ReconcileWork *work, ReconcileEffect *effect)
 {
         const ReconcileAction *action = effect->action;

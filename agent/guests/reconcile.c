@@ -15,11 +15,11 @@
  * Between two turns callers change claims, and a newer poll replaces the guests. So the claims are
  * listed again if one of them changed during the listing, up to LISTINGS_MAX. In a later turn than
  * that of the decision, each action is compared with the present claim and guest. It is left out if
- * the claim has changed or the guest is gone (is_current()). A guest that came since is not
- * noticed. Then another comparison is due, which decides again. Reasons and evidence of actions are
- * constant texts. The guest of an action is in Seen or in the facts, and a later turn looks it up
- * again. A decision that was made for a new claim database, with all consumers of Placement, marks
- * the database as read if no action failed or was left out. */
+ * the claim has changed or the guest is gone (is_current()). After an action that was left out,
+ * another comparison is due, which decides again. A guest that came since is not noticed. Reasons
+ * and evidence of actions are constant texts. The guest of an action is in Seen or in the facts,
+ * and a later turn looks it up again. A decision that was made for a new claim database, with all
+ * consumers of Placement, marks the database as read if no action failed or was left out. */
 
 #include "agent/guests/reconcile.h"
 
@@ -202,8 +202,9 @@ static void begin_listing(const Turn *turn)
         run->stage = STAGE_LIST;
 }
 
-/* Lists the next claims. The listing starts again if a claim changed since its begin, so that it
- * shows one state. From listing LISTINGS_MAX on, a listing takes one call. */
+/* Lists the next claims. The listing starts again if the change of a claim was announced since its
+ * begin (ClaimService.n_changes), so that it shows one state. Changes that are not announced, such
+ * as that of a pending claim, do not count. From listing LISTINGS_MAX on, one call lists all. */
 static int list_some(const Turn *turn, Error *reterr)
 {
         ClaimReconcile *run = turn->run;
@@ -347,8 +348,8 @@ static bool can_have_claim(const Turn *turn, const Uuid *consumer)
 
 /* Compares an action with the present state. In the turn of its decision, nothing has changed.
  * Later, the guest of the action, if it has one, must still be there, and its claim, or the claims
- * of the consumer, must be those of the decision. Replaces the guest of the action by its present
- * facts. */
+ * of the consumer, must be those of the decision. With started_only, a guest that gets a claim must
+ * also still run. Replaces the guest of the action by its present facts. */
 static bool is_current(const Turn *turn, ReconcileAction *action)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;

@@ -5,7 +5,8 @@
  * A finding is stored as a cordon before the position behind its line is stored. So a finding about
  * a line is not lost in a crash, and one that is repeated changes nothing. If the disk refuses the
  * cordon, the helper is started again at the last position that the monitor received, and finds it
- * again. A finding of a counter in sysfs is lost then.
+ * again. A finding of a counter in sysfs is lost then. A refused write of the record, for example
+ * of the position once a minute, also starts the helper again.
  *
  * One timer serves three purposes: the next start of the helper (or the next look whether the host
  * is known), the end of a helper that does not end at once, and the limit of its silence.
@@ -104,7 +105,8 @@ static void set_error(HealthMonitor *monitor, const char *error)
         show(monitor, false);
 }
 
-/* Writes the record. A failure is an error of the monitor, and the next write has the change. */
+/* Writes the record. A failure is an error of the monitor, and the next write has the change. The
+ * handler of a message returns it, which ends the helper (handle_next()). */
 static int save(HealthMonitor *monitor)
 {
         Error error = ERROR_NULL;
@@ -162,7 +164,8 @@ static void finish_child(HealthMonitor *monitor, bool graceful)
         pause_start(monitor);
 }
 
-/* Ends the helper, and starts it again. */
+/* Ends the helper, and starts it again. Unless a reload requested this, the end of the helper then
+ * replaces an earlier error in the view. The journal has the first one. */
 static void end_child(HealthMonitor *monitor, bool graceful)
 {
         monitor->pipe = sd_event_source_disable_unref(monitor->pipe);

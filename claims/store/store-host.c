@@ -5,8 +5,8 @@
  * again. If no connection wrote, and this one does not hold the write lock of store_take_turn(), it
  * reads nothing. Changes of the host are written row by row. The epoch is compared first, and then
  * the generation of each changed provider with the one of the view. A difference returns
- * CLAIM_E_RACE, and the whole transaction is rolled back. A failed read can leave no view at all;
- * the next one reads it completely.
+ * CLAIM_E_RACE, with which the caller's store_end() undoes the transaction, or its part of a group.
+ * A failed read can leave no view at all; the next one reads it completely.
  *
  * Tests: tests/unit/claims/test-claims.c tests/unit/claims/test-claims-race.c
  *   tests/unit/claims/test-claims-scale.c */

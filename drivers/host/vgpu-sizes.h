@@ -13,7 +13,8 @@
  * A vGPU can appear or end while a poll reads the other functions of its card. The sum of such a
  * poll can exceed the card. One list of creatable types is read at once, so its largest type is
  * proved by one poll. A sum with vGPUs is proved by three polls that show the same vGPUs: none of
- * them changed while the second poll read the lists. */
+ * them changed while the second poll read the lists. LIMITATION: a vGPU that ends between two polls
+ * and is made again at the same function with the same type looks unchanged. */
 
 #include <jansson.h>
 
@@ -36,8 +37,9 @@ void vgpu_sizes_done(VgpuSizes *sizes);
  * A100-1-5C"), whose number depends on the MIG layout and not only on the framebuffer. */
 uint64_t vgpu_framebuffer_of_name(const char *name);
 
-/* Adds what the snapshot proves. *ret_changed: a size is new or larger. New sizes are ignored when
- * there are VGPU_SIZES_MAX already. After -ENOMEM some sizes are added. */
+/* Adds what the snapshot proves. Only virtual functions that become a vGPU without an mdev
+ * (is_vgpu_function) count. *ret_changed: a size is new or larger. New sizes are ignored when there
+ * are VGPU_SIZES_MAX already. After -ENOMEM some sizes are added. */
 int vgpu_sizes_note(VgpuSizes *sizes, const Snapshot *snapshot, bool *ret_changed);
 
 /* Returns the framebuffer of a type of the device in MiB, by its name or else as remembered. 0 if
