@@ -11,10 +11,10 @@
  * of /dev ends in the same words, so only the end is compared, from "/vfio/" on. If the descriptors
  * of any process cannot be read, each function that is not seen open is unknown. A link that is
  * missing or cannot be read means that there is none, and a missing file of SR-IOV counts as 0. A
- * number that cannot be read makes the card or the function unreadable, and the others are still
- * read. A card with more than 65,535 functions is unreadable, too. The functions of an unreadable
- * card are not read. Limit: a handle that was received over a socket and is in no table of
- * descriptors is not seen.
+ * number, or vfio-dev, that cannot be read makes the card or the function unreadable, and the
+ * others are still read. A card with more than 65,535 functions is unreadable, too. The functions
+ * of an unreadable card are not read. Limit: a handle that was received over a socket and is in no
+ * table of descriptors is not seen.
  *
  * Tests: tests/unit/prepare/test-hardware.c */
 
@@ -103,12 +103,14 @@ static int read_vfio(const PreparePaths *paths, PrepareFunction *function)
         if (!path)
                 return -ENOMEM;
         folder = opendir(path);
-        if (!folder)
-                return 0;
-        while ((entry = readdir(folder)))
+        if (!folder && errno != ENOENT)
+                snprintf(function->unreadable, sizeof(function->unreadable),
+                         "Cannot read vfio-dev: %s", strerror(errno));
+        while (folder && (entry = readdir(folder)))
                 if (strncmp(entry->d_name, "vfio", 4) == 0)
                         snprintf(function->vfio, sizeof(function->vfio), "%.60s", entry->d_name);
-        closedir(folder);
+        if (folder)
+                closedir(folder);
         return 0;
 }
 
@@ -307,7 +309,7 @@ static int read_process(const PreparePaths *paths, const char *pid, PrepareHost 
         folder = opendir(path);
         if (!folder)
                 return errno == ENOENT || errno == ESRCH ? 0 : -errno;
-        while ((entry = readdir(folder))) {
+        while ((errno = 0, entry = readdir(folder))) {
                 ssize_t n;
 
                 if (!isdigit((unsigned char)entry->d_name[0]))
@@ -319,6 +321,8 @@ static int read_process(const PreparePaths *paths, const char *pid, PrepareHost 
                 if (strstr(target, "/vfio/"))
                         note_target(host, target);
         }
+        if (errno != 0 && errno != ENOENT && errno != ESRCH)
+                r = -errno;
         closedir(folder);
         return r;
 }
@@ -340,7 +344,7 @@ int prepare_read_open(const PreparePaths *paths, PrepareHost *host, Error *reter
 
         set_open(host, PREPARE_OPEN_YES, PREPARE_OPEN_NO);
         set_open(host, PREPARE_OPEN_UNKNOWN, PREPARE_OPEN_NO);
-        while (folder && r == 0 && (entry = readdir(folder))) {
+        while (folder && r == 0 && (errno = 0, entry = readdir(folder))) {
                 if (!isdigit((unsigned char)entry->d_name[0]))
                         continue;
                 r = read_process(paths, entry->d_name, host);
@@ -349,6 +353,7 @@ int prepare_read_open(const PreparePaths *paths, PrepareHost *host, Error *reter
                         r = 0;
                 }
         }
+        unknown |= folder && r == 0 && errno != 0;
         if (folder)
                 closedir(folder);
         if (unknown)

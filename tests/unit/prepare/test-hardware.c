@@ -78,6 +78,12 @@ static void test_bad_files(void **state)
         assert_string_equal(host.cards->functions[1].address, "0000:c1:00.6");
         assert_string_equal(host.cards->functions[1].unreadable, "");
 
+        prepare_host_done(&host);
+        put_type(f, FIRST, 1428);
+        put(f, FIRST, "vfio-dev", "a file");
+        read_host(f, &host);
+        assert_text(host.cards->functions[0].unreadable, "Cannot read vfio-dev: Not a directory");
+
         put(f, CARD, "sriov_numvfs", "many\n");
         read_host(f, &broken);
         assert_text(broken.cards->unreadable, "Cannot read sriov_numvfs");
