@@ -4,7 +4,8 @@
 A scheduler takes a candidate of Placement, writes its allocations and lets the agent claim them, as Nova does. It removes them if the
 agent refuses. The local caller claims without a scheduler, and the agent writes the allocations. No member is in two claims, and each
 claim has exactly the devices of one partition. The agent refuses a scheduler only while max_unit is stale, and only once for each value
-that it has published, or if an amount below max_unit has no free partition, which Placement cannot express.
+that it has published, or if an amount below max_unit has no free partition, which Placement cannot express. Two schedulers can be refused
+for one value, if both have written before the next one.
 
     python3 -m tests.integration.claims.test_shape_race --rounds 1000 --seed 7      (as root; "make soak-shapes")
 """
@@ -126,7 +127,7 @@ class Client(threading.Thread):
                 wait_until(lambda: self.race.placement.request('DELETE', '/allocations/' + consumer).status in (204, 404), 20, 'the removal')
                 # A scheduler waits longer between two attempts than a cycle takes.
                 self.race.call('Sync', wire=self.wire)
-                self.race.note_refusal(shapes, amount, mark, error)
+                self.race.note_refusal(self, shapes, amount, mark, error)
             return
         self.claimed += 1
         self.owned[number] = consumer
@@ -176,8 +177,8 @@ class Race:
     def claims(self, wire=None):
         return {claim['id']: claim for claim in json.loads(self.call('Describe', 's', ['claims'], wire)[0])['claims']}
 
-    def note_refusal(self, shapes, amount, mark, error):
-        """Counts the refusals for each record that the agent has published: the number of its writes up to the mark. An amount below
+    def note_refusal(self, client, shapes, amount, mark, error):
+        """Counts the refusals of a client for each record that the agent has published: the number of its writes up to the mark. An amount below
         max_unit of this record and of the next one is not counted: no partition of it was free, but a larger one."""
         path = '/resource_providers/%s/inventories' % self.providers[shapes.name]
 
@@ -191,7 +192,7 @@ class Race:
             if all(amount < one['max_unit'] for one in (published[-1], *later[:1])):
                 self.gaps += 1
                 return
-            key = (shapes.name, len(published))
+            key = (shapes.name, len(published), client.name)
             self.refusals[key] += 1
             self.words.append((key, amount, published[-1]['max_unit'], str(error)))
 
