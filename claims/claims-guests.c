@@ -827,24 +827,28 @@ static bool is_changing(const LayoutChange *change)
                cpu_set_count(&change->dropped) > 0;
 }
 
-/* Records the identities that the claim lacks, for example because an older schema had none. */
-static int record_identities(Claims *claims, const Claim *claim, Error *reterr)
+/* Records the identities that the claim lacks, for example because an older schema had none. Sets
+ * *ret_changed after each of them. */
+static int record_identities(Claims *claims, const Claim *claim, bool *ret_changed, Error *reterr)
 {
         int r = 0;
 
         for (size_t i = 0; r == 0 && claims->facts && i < claim->n_devices; i++) {
                 const ClaimDevice *device = &claim->devices[i];
 
-                if (device_lacks_identity(claims->facts, device))
-                        r = store_set_identity(claims, claim->id, device->address,
-                                               host_facts_identity(claims->facts, device->address),
-                                               reterr);
+                if (!device_lacks_identity(claims->facts, device))
+                        continue;
+                r = store_set_identity(claims, claim->id, device->address,
+                                       host_facts_identity(claims->facts, device->address), reterr);
+                *ret_changed = *ret_changed || r == 0;
         }
         return r;
 }
 
-/* Makes one attempt to complete the claim. CLAIM_E_RACE: the caller must retry. */
-static int check_once(Claims *claims, int64_t id, const HostDomain *domain, Error *reterr)
+/* Makes one attempt to complete the claim. CLAIM_E_RACE: the caller must retry. Sets *ret_changed
+ * if it wrote. */
+static int check_once(Claims *claims, int64_t id, const HostDomain *domain, bool *ret_changed,
+                      Error *reterr)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
         _cleanup_(device_list_done) DeviceList devices = { 0 };
@@ -863,7 +867,7 @@ static int check_once(Claims *claims, int64_t id, const HostDomain *domain, Erro
         outcome = name_all_missing(claims, claim, domain, &devices, reterr);
         if (outcome < 0)
                 return outcome;
-        r = record_identities(claims, claim, reterr);
+        r = record_identities(claims, claim, ret_changed, reterr);
         if (r < 0)
                 return r;
         if (find_layout_change(claims->view, claim, domain, &change) < 0)
@@ -873,14 +877,17 @@ static int check_once(Claims *claims, int64_t id, const HostDomain *domain, Erro
                 return outcome;
         r = store_renew(claims, id, devices.devices, devices.n_devices,
                         is_changing(&change) ? &change.layout : NULL, &change.dropped, reterr);
+        *ret_changed = *ret_changed || r == 0;
         return r > 0 ? CLAIM_E_RACE : r < 0 ? r : outcome;
 }
 
-int claims_check_again(Claims *claims, int64_t id, const HostDomain *domain, Error *reterr)
+int claims_check_again(Claims *claims, int64_t id, const HostDomain *domain, bool *ret_changed,
+                       Error *reterr)
 {
         ClaimAttempts attempts = { .claims = claims };
 
+        *ret_changed = false;
         while (claims_attempt(&attempts, reterr))
-                attempts.result = check_once(claims, id, domain, reterr);
+                attempts.result = check_once(claims, id, domain, ret_changed, reterr);
         return attempts.result;
 }

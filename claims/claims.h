@@ -210,8 +210,10 @@ int claims_prepare(Claims *claims, const HostDomain *domain, Claim **ret_claim, 
  * were pinned before.
  *
  * Returns CLAIM_E_NOT_FOUND or -EBUSY. Returns CLAIM_E_NO_CAPACITY with words if no device is free
- * for it, or its guest has none; it still belongs to this boot then. */
-int claims_check_again(Claims *claims, int64_t id, const HostDomain *domain, Error *reterr);
+ * for it, or its guest has none; it still belongs to this boot then. Sets *ret_changed if the claim
+ * was written, also beside another result. */
+int claims_check_again(Claims *claims, int64_t id, const HostDomain *domain, bool *ret_changed,
+                       Error *reterr);
 
 /* Returns the boot ("": unknown) and the node of new claims, borrowed. */
 const char *claims_boot_id(const Claims *claims);

@@ -355,8 +355,7 @@ static int check(const ReconcileWork *work, ReconcileEffect *effect)
 
         if (r == 0)
                 r = claims_check_again(work->claims, action->claim_id, action->domain,
-                                       &effect->words);
-        effect->done = r == 0;
+                                       &effect->done, &effect->words);
         if (r != CLAIM_E_NO_CAPACITY)
                 return r;
         effect->problem = "";

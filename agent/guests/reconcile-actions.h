@@ -21,8 +21,8 @@ typedef struct ReconcileWork {
 typedef struct ReconcileEffect {
         const ReconcileAction *action; /* borrowed */
         int result;                    /* 0, an outcome of claims.h or a negative errno */
-        bool done;           /* the claim was written, and is announced; a completion or a check can
-                                have changed nothing, and an adoption can lack its completion */
+        bool done;           /* the claim was written, and is announced; a completion can have
+                                changed nothing, and an adoption can lack its completion */
         int64_t claim_id;    /* claim that was made, or that has the problem */
         Uuid completed;      /* consumer whose allocations completed the claim; "": none */
         Claim *before;       /* a claim before it was checked; owned; NULL: none */

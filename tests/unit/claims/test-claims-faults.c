@@ -87,7 +87,7 @@ static void prepare_devices(Fixture *fixture)
         prepare_claims(fixture);
         assert_int_equal(fixture_open(fixture), CLAIMS_OPENED);
         use_facts(fixture);
-        assert_int_equal(claims_check_again(fixture->claims, 2, NULL, NULL), 0);
+        assert_int_equal(claims_check_again(fixture->claims, 2, NULL, &(bool){ 0 }, NULL), 0);
         fixture_close(fixture);
 }
 
@@ -192,7 +192,7 @@ static int run_group(Fixture *fixture)
 static int run_check_again(Fixture *fixture)
 {
         use_facts(fixture);
-        return claims_check_again(fixture->claims, 2, NULL, &fixture->error);
+        return claims_check_again(fixture->claims, 2, NULL, &(bool){ 0 }, &fixture->error);
 }
 
 static int run_confirm(Fixture *fixture)

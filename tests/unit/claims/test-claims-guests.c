@@ -282,6 +282,7 @@ static void test_checking_again(void **state)
         Fixture *fixture = *state;
         _cleanup_(claim_freep) Claim *claim = NULL, *checked = NULL;
         FactsFixture facts;
+        bool changed;
         int64_t id;
 
         open_host(fixture, &facts);
@@ -294,13 +295,14 @@ static void test_checking_again(void **state)
 
         /* Its guest has mdev 3: the claim gets that one, not the first free one. */
         facts_guest(&facts, 'g', strcmp(claim->provider_names[0], "host_a") == 0 ? "3" : "4");
-        assert_int_equal(claims_check_again(fixture->claims, id, &facts.domains[0], NULL),
+        assert_int_equal(claims_check_again(fixture->claims, id, &facts.domains[0], &changed, NULL),
                          CLAIM_DONE);
         assert_int_equal(claims_get(fixture->claims, id, &checked, NULL), 0);
         assert_int_equal(checked->n_devices, 1);
         assert_string_equal(checked->devices[0].mdev.text, facts.used[0][0].text);
         assert_string_equal(checked->boot_id, claims_boot_id(fixture->claims));
-        assert_int_equal(claims_check_again(fixture->claims, 4711, NULL, NULL), CLAIM_E_NOT_FOUND);
+        assert_int_equal(claims_check_again(fixture->claims, 4711, NULL, &changed, NULL),
+                         CLAIM_E_NOT_FOUND);
         assert_store_sane(fixture->path);
 }
 

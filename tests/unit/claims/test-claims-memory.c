@@ -82,7 +82,7 @@ static int do_adopt(Fixture *fixture)
 
 static int do_check_again(Fixture *fixture)
 {
-        return claims_check_again(fixture->claims, 1, NULL, &fixture->error);
+        return claims_check_again(fixture->claims, 1, NULL, &(bool){ 0 }, &fixture->error);
 }
 
 static int do_list_device(Fixture *fixture)

@@ -336,7 +336,8 @@ static void model_check(Fixture *fixture, Model *model, const ReconcileAction *a
         uint64_t since;
         unsigned i = 0;
 
-        (void)claims_check_again(fixture->claims, action->claim_id, action->domain, NULL);
+        (void)claims_check_again(fixture->claims, action->claim_id, action->domain, &(bool){ 0 },
+                                 NULL);
         while (model->claims[i].id != action->claim_id)
                 i++;
         assert_int_equal(claims_get(fixture->claims, action->claim_id, &claim, NULL), 0);

@@ -48,18 +48,24 @@ static int look(const Fixture *fixture, const FactsFixture *facts, const Consume
 }
 
 /* Makes a claim of guest "g". */
-static int64_t make_claim(Fixture *fixture, ClaimWriteState write_state, bool confirmed)
+static int64_t make_claim_of(Fixture *fixture, const char *resources, ClaimWriteState write_state,
+                             bool confirmed)
 {
         const ClaimPlacing placing = { .write_state = write_state };
         ClaimRequest request = { .consumer = make_guest('g'), .consumer_type = CLAIM_TYPE_GUEST };
         _cleanup_(claim_freep) Claim *claim = NULL;
 
-        make_request(&request.resources, "VCPU=2,MEMORY_MB=512");
+        make_request(&request.resources, resources);
         assert_int_equal(claims_claim(fixture->claims, &request, &placing, &claim, NULL, NULL), 0);
         resource_request_done(&request.resources);
         if (confirmed)
                 assert_int_equal(claims_confirm(fixture->claims, claim->id, NULL), 0);
         return claim->id;
+}
+
+static int64_t make_claim(Fixture *fixture, ClaimWriteState write_state, bool confirmed)
+{
+        return make_claim_of(fixture, "VCPU=2,MEMORY_MB=512", write_state, confirmed);
 }
 
 /* Checks that the watcher receives each action, and that the remaining problems are listed. */
@@ -167,6 +173,29 @@ static void test_wanted(void **state)
         assert_string_equal(trace, "-");
         assert_int_equal(problems.n_items, 0);
         claim_wanted_done(&wanted);
+        reconcile_problems_done(&problems);
+}
+
+/* A claim without devices gets the only mdev of its guest, and lacks another one. The watcher
+ * receives the change once, and the problem stays. */
+static void test_check_with_a_change_and_a_problem(void **state)
+{
+        Fixture *fixture = *state;
+        ReconcileProblems problems = { 0 };
+        FactsFixture facts;
+
+        trace[0] = '\0';
+        make_late_facts(&facts);
+        facts_guest(&facts, 'g', "3");
+        fixture_create(fixture, HOST);
+        (void)make_claim_of(fixture, "VCPU=2,MEMORY_MB=512,VGPU=2", CLAIM_WRITE_NONE, true);
+        claims_set_facts(fixture->claims, &facts.facts);
+        for (size_t i = 0; i < 2; i++) {
+                assert_int_equal(
+                        look(fixture, &facts, NULL, RECONCILE_NO_PLACEMENT, &problems, NULL), 0);
+                assert_string_equal(trace, "~");
+                assert_int_equal(problems.n_items, 1);
+        }
         reconcile_problems_done(&problems);
 }
 
@@ -366,5 +395,5 @@ static void test_releases_in_turns(void **state)
 }
 
 TEST_MAIN_WITH(fixture_setup, fixture_teardown, test_acts, test_wanted, test_complete,
-               test_adopts_in_turns, test_releases_in_turns,
+               test_check_with_a_change_and_a_problem, test_adopts_in_turns, test_releases_in_turns,
                test_a_poll_is_older_than_the_end_of_a_claim)
