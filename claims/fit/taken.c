@@ -227,7 +227,7 @@ void taken_mark_set(const Taken *taken, const HostFacts *facts, const DeviceSet 
                 const HostPci *pci = host_facts_find_pci(facts, address);
                 TakenBlock block = taken_blocks_pci(taken, address, NULL);
 
-                if (block == TAKEN_BLOCK_SELF)
+                if (block == TAKEN_BLOCK_SELF || block == TAKEN_BLOCK_PART)
                         device_set_take(set, ret, address);
                 if (!pci || pci->withheld || block != TAKEN_BLOCK_NONE)
                         device_set_exclude(set, ret, address);

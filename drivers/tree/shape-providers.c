@@ -5,8 +5,8 @@
  * be given out, and those of claims. The inventory is computed from both. Before that, providers of
  * sets without a section are removed.
  *
- * A device also cannot be given out if a guest has a part of it or the card that it is a part of
- * (decision devices/parts).
+ * A member is also in use if a guest or a claim has a part of it or the card that it is a part of
+ * (decision devices/parts). Limit: mdevs of claims count only if a domain has them.
  *
  * Tests: tests/unit/drivers/tree/test-shape-providers.c */
 
@@ -106,7 +106,7 @@ int shape_check_complete(const Snapshot *snapshot, const DeviceSet *set, Error *
                                    set->name, n, i, first);
 }
 
-/* The devices that domains have, by any of their definitions. */
+/* The devices that claims have, or domains by any of their definitions. */
 typedef struct Guests {
         StringSet things; /* PCI addresses and uuids of mdevs */
         StringSet cards;  /* PCI addresses of devices that have one of them as a part */
@@ -152,10 +152,12 @@ static int add_cards_of(Guests *guests, const Snapshot *snapshot, const Snapshot
         return MIN(r, 0);
 }
 
-static int list_guests(Guests *guests, const Snapshot *snapshot)
+static int list_guests(Guests *guests, const Snapshot *snapshot, const DeviceFacts *known)
 {
         int r = 0;
 
+        for (size_t i = 0; known && r == 0 && i < known->n_holdings; i++)
+                r = MIN(string_set_add(&guests->things, known->holdings[i].address), 0);
         for (size_t i = 0; r == 0 && i < snapshot->n_domains; i++)
                 r = add_guest(guests, &snapshot->domains[i]);
         for (size_t i = 0; r == 0 && i < snapshot->n_devices; i++)
@@ -183,13 +185,12 @@ static void collect_use(const TreeUpdate *update, const DeviceSet *set, const Gu
         for (size_t i = 0; (address = device_set_device(set, i)); i++) {
                 const SnapshotDevice *device = find_device(update->snapshot, address);
 
-                if (is_claimed(update, address)) {
-                        device_set_take(set, use, address);
+                if (is_claimed(update, address))
                         device_set_take(set, claimed, address);
-                }
-                if (string_set_contains(&guests->things, address))
+                if (string_set_contains(&guests->things, address) ||
+                    string_set_contains(&guests->cards, address))
                         device_set_take(set, use, address);
-                if (!device || string_set_contains(&guests->cards, address) ||
+                if (!device ||
                     (device->physical_function[0] &&
                      string_set_contains(&guests->things, device->physical_function)) ||
                     (update->known && string_set_contains(&update->known->withheld, address)))
@@ -319,7 +320,8 @@ int shape_providers_update(TreeUpdate *update, Error *reterr)
         int r = 0;
 
         remove_gone(update);
-        if (update->config->n_shapes > 0 && list_guests(&guests, update->snapshot) < 0)
+        if (update->config->n_shapes > 0 &&
+            list_guests(&guests, update->snapshot, update->known) < 0)
                 return error_oom(reterr);
         for (size_t i = 0; r == 0 && i < update->config->n_shapes; i++)
                 r = update_set(update, &update->config->shapes[i].set, &guests, reterr);

@@ -185,6 +185,24 @@ static void test_slots(void **state)
         sets_done(&sets);
 }
 
+/* A guest with an mdev of a device of slots takes the slots of its partition. */
+static void test_a_part_of_a_device_of_slots(void **state)
+{
+        HostMdev mdev = { make_uuid("mdev"), "vf", "t", vfs[0] };
+        Fixture *fixture = *state;
+        Sets sets;
+
+        open_host(fixture, &sets);
+        make_guest(&sets, "");
+        sets.domains[0].mdevs = &mdev.uuid;
+        sets.domains[0].n_mdevs = 1;
+        sets.facts.mdevs = &mdev;
+        sets.facts.n_mdevs = 1;
+        refuse(fixture, "CUSTOM_MIG=1",
+               "CUSTOM_MIG: 1 requested, but 0 of 2 are free on host_shapes_mig");
+        sets_done(&sets);
+}
+
 static void test_members_that_are_out(void **state)
 {
         Fixture *fixture = *state;
@@ -262,4 +280,5 @@ static void test_members_of_guests_are_taken(void **state)
 
 TEST_MAIN_WITH(fixture_setup, fixture_teardown, test_a_claim_gets_one_partition,
                test_all_groups_are_one_partition, test_groups_without_a_partition_are_refused,
-               test_slots, test_members_that_are_out, test_guests, test_members_of_guests_are_taken)
+               test_slots, test_a_part_of_a_device_of_slots, test_members_that_are_out, test_guests,
+               test_members_of_guests_are_taken)

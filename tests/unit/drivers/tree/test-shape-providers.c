@@ -21,6 +21,11 @@
 #define GUEST(address)                                                                        \
         ", 'domains': [{'uuid': '5d0b6c3e-8a53-4c0f-9d62-3a1d7b6b4e02', 'state': 'running', " \
         "'pci_addresses': ['" address "']}]"
+#define GUEST_WITH_MDEV                                                              \
+        ", 'mdevs': [{'uuid': '21111111-2222-4333-8444-555555555555', 'type': 't', " \
+        "'parent': '0000:01:00.0'}], 'domains': [{'uuid': "                          \
+        "'5d0b6c3e-8a53-4c0f-9d62-3a1d7b6b4e02', 'state': 'running', 'mdevs': "      \
+        "['21111111-2222-4333-8444-555555555555']}]"
 
 static char *members[] = { TEXT("0000:01:00.0"), TEXT("0000:02:00.0"), TEXT("0000:03:00.0"),
                            TEXT("0000:04:00.0"), NULL };
@@ -28,7 +33,7 @@ static char *partitions[] = { TEXT("all=1-4"), TEXT("a=1-2"), TEXT("b=3-4"), TEX
 
 static void make_address(char bus, char ret[PCI_ADDRESS_SIZE])
 {
-        snprintf(ret, PCI_ADDRESS_SIZE, "0000:0%c:00.0", bus);
+        snprintf(ret, PCI_ADDRESS_SIZE, bus == 'v' ? "0000:02:01.0" : "0000:0%c:00.0", bus);
 }
 
 /* Writes "NAME CLASS=total/reserved min max step; …" of all providers but the root. */
@@ -53,7 +58,7 @@ static void describe(const ProviderTree *tree, char *text, size_t size)
         }
 }
 
-/* Updates the tree once. claimed and withheld: bus numbers. */
+/* Updates the tree once. claimed and withheld: bus numbers; v is the virtual function. */
 static int update(ProviderTree *tree, HostConfig *config, const char *host, const char *claimed,
                   const char *withheld, Error *ret_problem)
 {
@@ -110,6 +115,8 @@ static void test_inventory(void **state)
                   NAME "0 2 2 2", NULL },
                 { "a part of a member", HOST(GPUS "," VF) GUEST("0000:02:01.0"), "", "",
                   NAME "1 2 2 2", NULL },
+                { "a claim of a part of a member", HOST(GPUS "," VF), "v", "", NAME "1 2 2 2",
+                  NULL },
                 { "a cordoned member", HOST(GPUS), "", "3", NAME "1 2 2 2", NULL },
                 { "a cordoned member of a claim", HOST(GPUS), "34", "3", NAME "0 2 2 2", NULL },
                 { "two cordoned members", HOST(GPUS), "", "23", NAME "4 2 2 2", NULL },
@@ -139,6 +146,27 @@ static void test_inventory(void **state)
                         fail_msg("%s: %s", cases[i].about, text);
                 device_set_done(&shapes.set);
         }
+}
+
+/* A guest has an mdev of the device of both slots. */
+static void test_a_part_of_a_device_of_slots(void **state)
+{
+        static char *slots[] = { TEXT("2"), NULL },
+                    *places[] = { TEXT("all=1-2@0000:01:00.0"), TEXT("a=1@0000:02:00.0"),
+                                  TEXT("b=2@0000:03:00.0"), NULL };
+        _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);
+        HostShapes shapes = { 0 };
+        HostConfig config = config_with(&shapes);
+        Error problem;
+        char text[256];
+
+        device_set_done(&shapes.set);
+        assert_int_equal(
+                device_set_parse(&shapes.set, "mig", "CUSTOM_MIG", slots, places, &problem), 0);
+        assert_int_equal(update(tree, &config, HOST(GPUS) GUEST_WITH_MDEV, "", "", &problem), 0);
+        describe(tree, text, sizeof(text));
+        assert_string_equal(text, "cn1_shapes_mig CUSTOM_MIG=2/2 1 1 1");
+        device_set_done(&shapes.set);
 }
 
 static void test_contradictions_withhold_the_set(void **state)
@@ -209,5 +237,5 @@ static void test_a_set_without_a_section_is_removed(void **state)
         device_set_done(&shapes.set);
 }
 
-TEST_MAIN(test_inventory, test_contradictions_withhold_the_set,
+TEST_MAIN(test_inventory, test_a_part_of_a_device_of_slots, test_contradictions_withhold_the_set,
           test_a_set_without_a_section_is_removed)
