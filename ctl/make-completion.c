@@ -196,5 +196,5 @@ int main(int argc, char *argv[])
                 print_zsh();
         else
                 return EXIT_FAILURE;
-        return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+        return fflush(stdout) == 0 && !ferror(stdout) ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -424,9 +424,11 @@ static int print_line(Watch *watch)
                 printf("%s %s\n", ctl_text_time(time, clock_usec(CLOCK_REALTIME)), line);
         free(watch->last_line);
         watch->last_line = TAKE_PTR(line);
-        return fflush(stdout) == 0 ? 0
-                                   : error_setf(&watch->error, errno, "Cannot write the output: %s",
-                                                strerror(errno));
+        /* A line longer than the buffer fails before fflush(). */
+        return fflush(stdout) == 0 && !ferror(stdout)
+                       ? 0
+                       : error_setf(&watch->error, errno, "Cannot write the output: %s",
+                                    strerror(errno));
 }
 
 static int show(Watch *watch)

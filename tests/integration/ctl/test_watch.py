@@ -63,6 +63,14 @@ class Watch(EnvCase):
         for line in reader.text.splitlines():
             self.assertEqual(json.loads(line)['format'], 'compute-agent-status/1')
 
+    def test_a_line_that_cannot_be_written_ends_the_verb(self):
+        # This file takes only numbers, and its buffer of 1024 bytes is shorter than the line.
+        with open('/proc/self/oom_score_adj', 'w') as output:
+            done = subprocess.run(self.agent.ctl_argv('watch', '--json=short'), env=self.env, stdin=subprocess.DEVNULL, stdout=output,
+                                  stderr=subprocess.PIPE, text=True, timeout=30)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn('Cannot write the output: Invalid argument', done.stderr)
+
     def test_page_and_keys(self):
         page = self.watch_page()
         self.assertIn('\x1b[?1049h', page.text)
