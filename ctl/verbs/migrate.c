@@ -39,9 +39,9 @@
 
 /* Exit codes. */
 typedef enum Outcome {
-        MIGRATE_DONE = 0,    /* also if there was nothing to do */
-        MIGRATE_FAILED = 1,  /* a part was not done; compute-agentd printed the reason if it ran */
-        MIGRATE_RUNNING = 3, /* the service runs */
+        MIGRATE_DONE = 0,      /* also if there was nothing to do */
+        MIGRATE_FAILED = 1,    /* a part was not done; the reason is on standard error */
+        MIGRATE_RUNNING = 3,   /* the service runs */
         MIGRATE_PLACEMENT = 4, /* the private Placement did not start or answer */
 } Outcome;
 
@@ -78,8 +78,10 @@ static pid_t start(const char *const argv[], const char *const environment[][2])
         for (size_t i = 0; environment && environment[i][0]; i++)
                 if (setenv(environment[i][0], environment[i][1], 1) < 0)
                         _exit(127);
-        if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent)
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent) {
                 (void)execvp(argv[0], (char *const *)argv);
+                fprintf(stderr, "computectl: %s: %s\n", argv[0], strerror(errno));
+        }
         _exit(127);
 }
 

@@ -132,6 +132,7 @@ static int make_archive(const char *parent, const char *name, const char *archiv
         if (pid == 0) {
                 if (dup2(fd, STDOUT_FILENO) >= 0)
                         (void)execlp("tar", "tar", "-czf", "-", "-C", parent, name, (char *)NULL);
+                fprintf(stderr, "computectl: tar: %s\n", strerror(errno));
                 _exit(127);
         }
         close(fd);

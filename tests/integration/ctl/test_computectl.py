@@ -137,6 +137,29 @@ class TestDiscover(CtlCase):
         self.assertIn('computectl-helper', done.stderr)
 
 
+class TestMissingPrograms(CtlCase):
+    """A program that cannot be executed has no output of its own, so computectl names it."""
+
+    def test_migration_without_agent_or_server(self):
+        self.install_poller('')
+        agent = self.tool.parent / 'compute-agentd'
+        agent.write_text('#!/not/there\n')
+        agent.chmod(0o755)
+        done = self.run_ctl('migrate-inventory')
+        self.assertEqual(done.returncode, 1)
+        self.assertIn('%s: No such file or directory' % agent, done.stderr)
+        self.env['PATH'] = '/not/there'
+        done = self.run_ctl('migrate-inventory', '--direct', '/')
+        self.assertEqual(done.returncode, 4)
+        self.assertIn('uwsgi: No such file or directory', done.stderr)
+
+    def test_report_without_tar(self):
+        self.env['PATH'] = '/not/there'
+        done = self.run_ctl('report', self.scratch.path / 'report.tar.gz')
+        self.assertEqual(done.returncode, 1)
+        self.assertIn('tar: No such file or directory', done.stderr)
+
+
 FINDINGS = {'format': 'compute-agent-findings/1', 'nodename': 'lone', 'errors': 0, 'findings': [
     {'level': 'warning', 'option': '[libvirt] virt_type', 'text': 'It is \x1b[31mnot so'}]}
 
