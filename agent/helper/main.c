@@ -494,15 +494,17 @@ static int gather(Work *work, Error *reterr)
 }
 
 /* Makes the uuid of the provider with this host's name the uuid of this host. Fails while an agent
- * runs. A dry run checks only the facts. It does not notice a running agent, or a compute_id that
- * identity_replace() will not replace. */
+ * runs, which a dry run does not notice (decision identity/one). */
 static int adopt(Work *work, Error *reterr)
 {
         const Config *config = work->task->config;
         const IdentityPlaces places = identity_places(config);
         _cleanup_close_ int lock_fd = -EBADF;
+        bool exists;
         int r = identity_may_adopt(&work->facts, work->task->force, reterr);
 
+        if (r == 0)
+                r = identity_may_replace(&places, &work->facts.holder.who.uuid, &exists, reterr);
         if (r < 0 || work->task->dry_run)
                 return r;
         /* A running agent uses the old uuid and has the lock. */

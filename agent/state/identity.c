@@ -220,7 +220,8 @@ int identity_find(const IdentityPlaces *places, Uuid *ret, char **ret_path, Erro
         return 1;
 }
 
-int identity_replace(const IdentityPlaces *places, const Uuid *uuid, Error *reterr)
+int identity_may_replace(const IdentityPlaces *places, const Uuid *uuid, bool *ret_exists,
+                         Error *reterr)
 {
         const char *state_dir = places->state_dir;
         char own[PATH_MAX];
@@ -236,7 +237,20 @@ int identity_replace(const IdentityPlaces *places, const Uuid *uuid, Error *rete
                         reterr, EEXIST,
                         "%s belongs to the operator or to Nova, so the agent does not write it. Write %s into it, or remove it",
                         found.path, uuid->text);
-        r = create(state_dir, uuid, found.found, reterr);
-        return r == -EEXIST ? error_setf(reterr, r, "%s was just created by another process", own)
+        *ret_exists = found.found;
+        return 0;
+}
+
+int identity_replace(const IdentityPlaces *places, const Uuid *uuid, Error *reterr)
+{
+        bool exists;
+        int r = identity_may_replace(places, uuid, &exists, reterr);
+
+        if (r < 0)
+                return r;
+        r = create(places->state_dir, uuid, exists, reterr);
+        return r == -EEXIST ? error_setf(reterr, r,
+                                         "%s/" FILE_NAME " was just created by another process",
+                                         places->state_dir)
                             : r;
 }

@@ -36,6 +36,11 @@ int identity_load(const IdentityPlaces *places, Uuid *ret, bool *ret_created, Er
  * those of identity_load(), and -ENOMEM. */
 int identity_find(const IdentityPlaces *places, Uuid *ret, char **ret_path, Error *reterr);
 
+/* Checks whether identity_replace() can replace or create the file, without the write. Sets
+ * *ret_exists if the file exists. */
+int identity_may_replace(const IdentityPlaces *places, const Uuid *uuid, bool *ret_exists,
+                         Error *reterr);
+
 /* Writes this uuid as the uuid of this host, only in the state folder. If the first file of the
  * search is in another folder, it belongs to the operator or to Nova, and the result is -EEXIST
  * with words. Likewise if another process has just created the file. An old file is replaced in one

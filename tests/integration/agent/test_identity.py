@@ -156,7 +156,8 @@ class TestAdopt(IdentityCase):
         mine = str(uuid.uuid4())
         path = self.agent.config.parent / 'compute_id'
         path.write_text(mine)
-        self.assertIn(str(path), self.identity('adopt', '--force', code=1))
+        for options in (['--dry-run'], []):
+            self.assertIn(str(path), self.identity('adopt', '--force', *options, code=1))
         self.assertEqual(path.read_text(), mine)
         path.write_text(old)
         self.identity('adopt', code=1)
