@@ -125,14 +125,25 @@ int health_history_add(HealthHistory *history, const HealthCase *new_case)
         return 0;
 }
 
+static void forget(Track *track)
+{
+        track->n_times = 0;
+        track->is_due = false;
+}
+
 void health_history_forget(HealthHistory *history, const HealthRule *rule, const char *address)
 {
         Track *track = find(history, rule, address);
 
-        if (!track)
-                return;
-        track->n_times = 0;
-        track->is_due = false;
+        if (track)
+                forget(track);
+}
+
+void health_history_forget_lines(HealthHistory *history)
+{
+        for (size_t i = 0; i < history->n_tracks; i++)
+                if (history->tracks[i].rule->evidence == HEALTH_LINE)
+                        forget(&history->tracks[i]);
 }
 
 /* Returns the time from which the track's finding can be taken. */

@@ -45,6 +45,9 @@ int health_history_add(HealthHistory *history, const HealthCase *new_case);
  * other kind. The time of its last finding stays. */
 void health_history_forget(HealthHistory *history, const HealthRule *rule, const char *address);
 
+/* Forgets the same for all pairs whose rule has lines as its evidence. */
+void health_history_forget_lines(HealthHistory *history);
+
 /* Takes the next finding that is due. now_usec is CLOCK_MONOTONIC. Returns false if there is
  * none. */
 bool health_history_take(HealthHistory *history, uint64_t now_usec, HealthCases *ret);

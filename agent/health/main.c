@@ -441,26 +441,18 @@ static int read_rules(Helper *helper, Error *reterr)
 
 /* Lines */
 
-/* Replaces the observer by one without a history. */
-static int renew_observer(Helper *helper)
-{
-        helper->observer = health_observer_free(helper->observer);
-        return health_observer_new(&helper->observer, &helper->rules, helper->sysfs,
-                                   helper->boot_id);
-}
-
-/* Opens the source of lines. Lines before the position are read again, so the history begins again.
- * A failure to open is a part of the state, and is tried again. Returns -ENOMEM on failure. */
-static int open_log(Helper *helper)
+/* Opens the source of lines. Lines before the position are read again, so their history begins
+ * again. A failure to open is a part of the state, and is tried again. */
+static void open_log(Helper *helper)
 {
         helper->log_error = ERROR_NULL;
         helper->source.cursor = helper->cursor[0] ? helper->cursor : NULL;
         helper->source.back_usec = health_rules_longest(&helper->rules);
         helper->source.boot_id = helper->boot_id;
         if (open_lines(&helper->log, &helper->source, &helper->log_error) == 0)
-                return renew_observer(helper);
-        helper->reopen_usec = clock_usec(CLOCK_MONOTONIC) + REOPEN_USEC;
-        return 0;
+                health_observer_forget_lines(helper->observer);
+        else
+                helper->reopen_usec = clock_usec(CLOCK_MONOTONIC) + REOPEN_USEC;
 }
 
 /* Closes a source that failed. */
@@ -538,14 +530,14 @@ static int wait_for_work(Helper *helper)
  */
 static int watch(Helper *helper, Error *reterr)
 {
-        int r = renew_observer(helper);
+        int r = health_observer_new(&helper->observer, &helper->rules, helper->sysfs,
+                                    helper->boot_id);
         bool more;
 
         while (r >= 0) {
                 if (!helper->log && helper->reopen_usec <= clock_usec(CLOCK_MONOTONIC))
-                        r = open_log(helper);
-                if (r >= 0)
-                        r = helper->log ? read_lines(helper) : 0;
+                        open_log(helper);
+                r = helper->log ? read_lines(helper) : 0;
                 more = r > 0;
                 if (r >= 0)
                         r = health_observer_read(helper->observer, clock_usec(CLOCK_MONOTONIC),

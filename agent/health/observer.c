@@ -202,6 +202,12 @@ int health_observer_line(HealthObserver *observer, const HealthLineInput *line)
         return r;
 }
 
+void health_observer_forget_lines(HealthObserver *observer)
+{
+        health_history_forget_lines(observer->bad);
+        health_history_forget_lines(observer->good);
+}
+
 /* Readings */
 
 static int compare_readings(const void *key, const void *item)

@@ -35,6 +35,10 @@ DEFINE_CLEANUP(HealthObserver *, health_observer_free);
  * too. Returns -ENOMEM. */
 int health_observer_line(HealthObserver *observer, const HealthLineInput *line);
 
+/* Forgets the evidence of all lines, because they will be read again. The readings of sysfs stay.
+ */
+void health_observer_forget_lines(HealthObserver *observer);
+
 /* Reads sysfs if a reading is due. now_usec is CLOCK_MONOTONIC, real_usec CLOCK_REALTIME. A device
  * or attribute that cannot be read is no evidence. Returns -ENOMEM on failure. */
 int health_observer_read(HealthObserver *observer, uint64_t now_usec, uint64_t real_usec);

@@ -193,5 +193,22 @@ static void test_links(void **state)
         }
 }
 
-TEST_MAIN_WITH(begin, end, test_lines, test_recoveries, test_a_removed_controller, test_counters,
-               test_links)
+/* The lines are read again, but not the counters, links and controllers of before. */
+static void test_lines_that_are_forgotten(void **state)
+{
+        read_after(0);
+        expect("width recovered");
+        scratch_write(scene.folder, REAL "/" A "/current_link_width", "8\n");
+        read_after(HEALTH_LINK_USEC);
+        scratch_write(scene.folder, "class/nvme/nvme0/address", "\n");
+        scratch_write(scene.folder, REAL "/" A "/aer_dev_fatal", "TOTAL_ERR_FATAL 8\n");
+        line("gpu 0000:41:00.0: lost");
+        health_observer_forget_lines(scene.observer);
+        assert_false(health_observer_waits(scene.observer));
+        read_after(HEALTH_LINK_USEC);
+        line("nvme nvme0: dead");
+        expect("width finding; fatal finding; dead finding");
+}
+
+TEST_MAIN_WITH(begin, end, test_lines, test_recoveries, test_lines_that_are_forgotten,
+               test_a_removed_controller, test_counters, test_links)
