@@ -358,10 +358,12 @@ static int make_tracker(Daemon *daemon, Engine *engine, Error *reterr)
         return tracker_new(&engine->tracker, daemon->event, &tracker_config, reterr);
 }
 
-/* Makes an engine from config. Takes ownership of config, also after an error. */
+/* Makes an engine from config. Takes ownership of config, also after an error. No step after the
+ * tracker can fail, because a new tracker replaces the old one as the watcher of the claims. */
 static int make_engine(Daemon *daemon, Config *config, Engine *ret, Error *reterr)
 {
         _cleanup_(engine_done) Engine engine = { .config = config };
+        _cleanup_(string_set_done) StringSet members = STRING_SET_INIT;
         bool read_only = daemon->mode == DAEMON_DRY_RUN;
         int r;
 
@@ -373,13 +375,13 @@ static int make_engine(Daemon *daemon, Config *config, Engine *ret, Error *reter
                                 config->state_dir, config->driver.host.owner_trait,
                                 read_only) < 0 ||
             device_watch_new(&engine.device_watch, config->state_dir, &config->driver.host,
-                             config->device_specs, config->device_hold_usec, read_only) < 0)
+                             config->device_specs, config->device_hold_usec, read_only) < 0 ||
+            cordon_list_members(&config->driver.host, &members) < 0)
                 return error_oom(reterr);
         r = make_tracker(daemon, &engine, reterr);
-        if (r >= 0 && cordon_set_members(daemon->cordon, &config->driver.host) < 0)
-                r = error_oom(reterr);
         if (r < 0)
                 return r;
+        cordon_set_members(daemon->cordon, &members);
         *ret = TAKE_STRUCT(engine);
         return 0;
 }

@@ -454,18 +454,21 @@ static const char *find_member(const Cordon *cordon, const char *device)
         return NULL;
 }
 
-int cordon_set_members(Cordon *cordon, const HostConfig *host)
+int cordon_list_members(const HostConfig *host, StringSet *ret)
 {
         const char *address;
 
-        string_set_done(&cordon->members);
         for (size_t i = 0; i < host->n_shapes; i++)
                 for (size_t j = 0; (address = device_set_device(&host->shapes[i].set, j)); j++)
-                        if (string_set_add(&cordon->members, address) < 0) {
-                                string_set_done(&cordon->members);
+                        if (string_set_add(ret, address) < 0)
                                 return -ENOMEM;
-                        }
         return 0;
+}
+
+void cordon_set_members(Cordon *cordon, StringSet *members)
+{
+        string_set_done(&cordon->members);
+        cordon->members = TAKE_STRUCT(*members);
 }
 
 bool cordon_is_member(const Cordon *cordon, const char *address)

@@ -52,9 +52,11 @@ int cordon_new(Cordon **ret, const char *state_dir, bool read_only);
 Cordon *cordon_free(Cordon *cordon);
 DEFINE_CLEANUP(Cordon *, cordon_free);
 
-/* Replaces the devices of sets, which can be cordoned without a provider. Copies them. Returns
- * -ENOMEM, and then knows none. */
-int cordon_set_members(Cordon *cordon, const HostConfig *host);
+/* Adds the devices of sets to an empty list. They can be cordoned without a provider. -ENOMEM. */
+int cordon_list_members(const HostConfig *host, StringSet *ret);
+
+/* Replaces these devices by such a list, which becomes empty. */
+void cordon_set_members(Cordon *cordon, StringSet *members);
 
 /* Returns true if the device at the PCI address is in a set. */
 bool cordon_is_member(const Cordon *cordon, const char *address);
