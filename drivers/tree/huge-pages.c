@@ -69,7 +69,7 @@ static const char *skip_blanks(const char *c)
 }
 
 /* Parses "KEY:NUMBER" and the comma after it. Returns -ENOENT for another key or one without a
- * colon, -EINVAL for a malformed number. */
+ * colon, -EINVAL for a malformed number or a comma at the end, which oslo.config refuses, too. */
 static int read_part(const char **text, const char *key, uint64_t *ret)
 {
         size_t n = strlen(key);
@@ -86,7 +86,7 @@ static int read_part(const char **text, const char *key, uint64_t *ret)
         if (r == 0 && strcmp(key, "size") == 0)
                 r = read_size_unit(&c, ret);
         c = skip_blanks(c);
-        if (r < 0 || (*c && *c != ','))
+        if (r < 0 || (*c && *c != ',') || (*c && !c[1]))
                 return -EINVAL;
         *text = *c ? c + 1 : c;
         return 0;

@@ -19,6 +19,8 @@ static void test_parse_a4(void **state)
                 { "NODE:0,Size:1g,count:3", 0, { 0, 1048576, 3 } },
                 { "", -EINVAL, { 0 } },
                 { "node:0,size:2048", -EINVAL, { 0 } },
+                { "node:0,size:2048,count:64,", -EINVAL, { 0 } },
+                { "node:0,size:2048,count:64, ", -EINVAL, { 0 } },
                 { "node:0,size:0,count:1", -EINVAL, { 0 } },
                 { "node:0,size:2048,count:1,count:2", -EINVAL, { 0 } },
                 { "node:0,size:2048,count:-1", -EINVAL, { 0 } },
