@@ -596,10 +596,12 @@ json_t *ctl_doctor_judge_hardware(const json_t *verified)
 
         json_array_foreach(json_object_get(verified, "findings"), i, finding) {
                 bool bad = strcmp(ctl_json_text(finding, "level"), "error") == 0;
+                const char *option = ctl_json_text(finding, "option");
+                const char *text = ctl_json_text(finding, "text");
+                bool is_named = text[0] == '[' || strstr(text, option);
 
-                if (ctl_finding_add(findings, "hardware", bad ? "bad" : "warning", NULL, "%s: %s",
-                                    ctl_json_text(finding, "option"),
-                                    ctl_json_text(finding, "text")) < 0)
+                if (ctl_finding_add(findings, "hardware", bad ? "bad" : "warning", NULL, "%s%s%s",
+                                    is_named ? "" : option, is_named ? "" : ": ", text) < 0)
                         return NULL;
         }
         if (json_array_size(findings) == 0 &&

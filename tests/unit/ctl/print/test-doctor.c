@@ -320,6 +320,29 @@ static void test_configuration(void **state)
         }
 }
 
+/* The option precedes a text that does not name one. */
+static void test_hardware_names_an_option_once(void **state)
+{
+        static const char *const cases[][3] = {
+                { "a", "Set it", "a: Set it" },
+                { "a", "The option a is bad", "The option a is bad" },
+                { "[s NAME] a", "[s x]: no device", "[s x]: no device" },
+                { "", "No words", "No words" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_json_ json_t *verified =
+                        json_pack("{s[{ss ss ss}]}", "findings", "level", "error", "option",
+                                  cases[i][0], "text", cases[i][1]);
+                _cleanup_json_ json_t *document = ctl_doctor_judge_hardware(verified);
+
+                assert_string_equal(
+                        ctl_json_text(json_array_get(json_object_get(document, "findings"), 0),
+                                      "text"),
+                        cases[i][2]);
+        }
+}
+
 /* Judges the path to Placement of a host without other facts. Returns its findings as a new array.
  * Those of configuration and service come before them, those of clock and disk after. */
 static json_t *judge_way(const char *connect)
@@ -587,5 +610,6 @@ static void test_unlisted_cards_have_no_check(void **state)
 
 TEST_MAIN(test_table, test_long_reasons, test_missing_facts, test_prepared_cards, test_partitions,
           test_unlisted_cards_have_no_check, test_cells_without_cpus, test_single_findings,
-          test_configuration, test_findings_about_the_connection,
-          test_advice_names_the_missing_role, test_printed, test_measured)
+          test_configuration, test_hardware_names_an_option_once,
+          test_findings_about_the_connection, test_advice_names_the_missing_role, test_printed,
+          test_measured)
