@@ -16,7 +16,7 @@
  *
  * Unlike oslo.config, this reader trims the name of a section, and takes "[default]" for [DEFAULT].
  * It skips a byte order mark, keeps a value of one quotation mark, and does not end a line at a
- * carriage return. It trims only the white space of ASCII. */
+ * carriage return. The callers compare names without regard to case. */
 
 #include "config/file.h"
 
@@ -92,15 +92,47 @@ static bool is_name(const char *text)
         return true;
 }
 
+/* Returns the length of the white space character at the text of n bytes, 0 if there is none. As in
+ * oslo.config, it can be one of Unicode, such as a no-break space from a web page. */
+static size_t space_length(const char *text, size_t n)
+{
+        static const char *const spaces[] = { "\xc2\x85", "\u00a0", "\u1680", "\u2028",
+                                              "\u2029",   "\u202f", "\u205f", "\u3000" };
+
+        if (n > 0 && isspace((unsigned char)*text))
+                return 1;
+        for (size_t i = 0; i < ARRAY_SIZE(spaces); i++)
+                if (strlen(spaces[i]) <= n && memcmp(text, spaces[i], strlen(spaces[i])) == 0)
+                        return strlen(spaces[i]);
+        /* U+2000 to U+200A */
+        return n >= 3 && memcmp(text, "\xe2\x80", 2) == 0 && (text[2] & 0xff) >= 0x80 &&
+                               (text[2] & 0xff) <= 0x8a
+                       ? 3
+                       : 0;
+}
+
+static const char *skip_space(const char *text, size_t *n)
+{
+        for (size_t length; (length = space_length(text, *n)) > 0; *n -= length)
+                text += length;
+        return text;
+}
+
+/* Returns the length of the text without white space at its end. */
+static size_t trim_end(const char *text, size_t n)
+{
+        for (size_t length = 1; length <= MIN(n, (size_t)3); length++)
+                if (space_length(text + n - length, length) == length) {
+                        n -= length;
+                        length = 0;
+                }
+        return n;
+}
+
 static char *copy_trimmed(const char *text, size_t n)
 {
-        while (n > 0 && isspace((unsigned char)*text)) {
-                text++;
-                n--;
-        }
-        while (n > 0 && isspace((unsigned char)text[n - 1]))
-                n--;
-        return strndup(text, n);
+        text = skip_space(text, &n);
+        return strndup(text, trim_end(text, n));
 }
 
 static bool has_section(const Reader *reader, const char *name)
@@ -231,10 +263,7 @@ static int continue_value(Reader *reader, const char *line, size_t n, Error *ret
                               "the line begins with white space, but there is no value to continue",
                               reterr);
         entry = &reader->settings->entries[reader->open];
-        while (isspace((unsigned char)*line)) {
-                line++;
-                n--;
-        }
+        line = skip_space(line, &n);
         if (reader->n_value + n + 2 > reader->n_allocated) {
                 size_t size = 2 * reader->n_allocated + n + 2;
                 char *value = malloc(size);
@@ -261,8 +290,7 @@ static int read_line(Reader *reader, const char *line, size_t n, Error *reterr)
 
         if (bad)
                 return refuse(reader, bad, reterr);
-        while (n > 0 && isspace((unsigned char)line[n - 1]))
-                n--;
+        n = trim_end(line, n);
         if (n > 0 && continues)
                 return continue_value(reader, line, n, reterr);
         reader->open = NOTHING_OPEN;

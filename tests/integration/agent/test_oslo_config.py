@@ -63,6 +63,7 @@ SPELLINGS = [
     ("[placement]\nusername\t=\t'n o v a'\n", {'placement': ['username']}),
     ('[placement]\nusername = a#b;c\n', {'placement': ['username']}),
     ('[placement]\nusername = a\n\tb\n  c\n', {'placement': ['username']}),
+    ('[placement]\n\u00a0username\u2003=\u00a0"a" \u3000\n \u00a0b\u200a\n\u00a0\n', {'placement': ['username']}),
     ('[placement]\nusername = "a\n b"\n', {'placement': ['username']}),
     ('[DEFAULT]\nhost: a\n', {'DEFAULT': ['host']}),
     ('[DEFAULT]\nhost = a\nhost = b\n', {'DEFAULT': ['host']}),

@@ -53,6 +53,9 @@ static void test_good(void **state)
                 { "[a]\nk=\n  y\n", "[a]@1\n2:a.k=\ny\n" },
                 { "[a]\r\nk=x,\r\n y\r\n", "[a]@1\n2:a.k=x,\ny\n" },
                 { "[a]\nk=x\n # y\n", "[a]@1\n2:a.k=x\n# y\n" },
+                /* White space as in oslo.config: no-break space, thin space, ideographic space. */
+                { "[a]\n\xc2\xa0k = \xe2\x80\x89v\xc2\xa0\xe3\x80\x80\n \xc2\xa0w\xc2\xa0 \n\xc2\xa0\nl=\xc3\xa0",
+                  "[a]@1\n2:a.k=v\nw\n5:a.l=\xc3\xa0\n" },
                 /* The first of '=' and ':' ends the name. */
                 { "[a]\nk: v=w\n", "[a]@1\n2:a.k=v=w\n" },
                 { "[a]\nk=v:w\n", "[a]@1\n2:a.k=v:w\n" },
