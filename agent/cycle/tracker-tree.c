@@ -11,10 +11,10 @@
  *
  * A tree that was not made from the tree of Placement is only a preview, except on a standalone
  * host. Claims are fitted to it and the claim database stores it, but claims do not move, and the
- * parts of the tree maker store nothing. A preview is the agent's own tree, also if nova-compute
- * owns the tree. If a host with Placement cannot make a tree after a poll, it makes a preview from
- * the last tree, if there is one. After each other failure the last tree stays in use. This file
- * sends no request. Main thread.
+ * parts of the tree maker store nothing. Beside nova-compute, the preview is an earlier tree with
+ * the larger reserved amounts, or the agent's own tree if there is none. If a host with Placement
+ * cannot make a tree after a poll, it makes a preview from the last tree, if there is one. After
+ * each other failure the last tree stays in use. This file sends no request. Main thread.
  *
  * Tests: tests/unit/agent/cycle/test-tracker.c */
 
@@ -168,8 +168,8 @@ static int share_tree(Tracker *tracker, const ProviderTree *base, MadeTree *made
         return r;
 }
 
-/* Makes the tree from base, notes the result in the status, and passes the tree to the claims.
- * known: base is the tree of Placement, or the host is standalone. */
+/* Makes the tree from base (NULL: none), notes the result in the status, and passes the tree to the
+ * claims. known: base is the tree of Placement, or the host is standalone. */
 static int update_tree(Tracker *tracker, const ProviderTree *base, bool known, Error *reterr)
 {
         MadeTree made = { 0 };
@@ -178,7 +178,7 @@ static int update_tree(Tracker *tracker, const ProviderTree *base, bool known, E
         collect_disk_facts(tracker);
         r = reshape_control_make_tree(tracker->reshape, &tracker->maker, tracker->snapshot, base,
                                       known, &made, reterr);
-        if (r >= 0 && known && !tracker_may(tracker, NOVA_ACTION_PUBLISH))
+        if (r >= 0 && base && !tracker_may(tracker, NOVA_ACTION_PUBLISH))
                 r = share_tree(tracker, base, &made);
         if (r < 0)
                 return r;

@@ -327,6 +327,8 @@ int nova_tree_to_claim(const ProviderTree *remote, const ProviderTree *wanted, c
         bool known = provider_tree_find(remote, root);
         int r = provider_tree_copy(ret, known ? remote : wanted);
 
+        if (r >= 0)
+                drop_pools(*ret, root);
         for (size_t i = 0; r >= 0 && known && i < (*ret)->n_providers; i++) {
                 Provider *provider = (*ret)->providers[i];
                 const Provider *other = provider_tree_find(wanted, &provider->uuid);

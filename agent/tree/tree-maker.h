@@ -95,9 +95,10 @@ int tree_maker_add_pools(const ProviderTree *pools, ProviderTree *tree);
 
 /* Makes the tree to which claims are fitted where nova-compute owns the tree in Placement ([agent]
  * nova = observe, beside). remote is Placement's tree, wanted is the tree that the agent would
- * publish. The result is remote, with the larger reserved amount of both in each inventory that
- * both have. If Placement does not have this host yet, the result is a copy of wanted. The caller
- * owns *ret. Returns -ENOMEM on failure. */
+ * publish. Before Placement was read, remote is an earlier tree. The result is remote without
+ * sharing providers, with the larger reserved amount of both in each inventory that both have. If
+ * remote does not have this host, the result is a copy of wanted. The caller owns *ret. Returns
+ * -ENOMEM on failure. */
 int nova_tree_to_claim(const ProviderTree *remote, const ProviderTree *wanted, const Uuid *root,
                        ProviderTree **ret);
 

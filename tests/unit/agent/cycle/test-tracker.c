@@ -765,36 +765,38 @@ static void test_message_has_the_time_without_an_answer(void **state)
                             "The hypervisor has not answered for 1 s");
 }
 
-/* If Placement is away at the start, the tree of an earlier run keeps the settings of the
- * operator. */
+/* If Placement is away at the start, the tree of an earlier run keeps the settings of the operator,
+ * until Placement answers. If nova-compute owns the tree, the agent adds nothing to it. */
 static void test_without_placement_the_remembered_host_is_used(void **state)
 {
         static const struct {
                 const char *name;
-                bool used;
-        } cases[] = { { "host1", true }, { "old", false } };
+                const ReporterConfig *reporter;
+                bool remembers, edits; /* the tree has the old class, and that of the driver */
+        } cases[] = { { "host1", &reporter_config, true, true },
+                      { "old", &reporter_config, false, true },
+                      { "host1", &observer_config, true, false } };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 Inventory inventory = INVENTORY_DEFAULT(77);
+                const Uuid uuid = { ROOT };
                 const Provider *root;
                 Provider *remembered;
-                Uuid uuid;
 
                 start_over();
-                assert_int_equal(uuid_from_text(ROOT, &uuid), 0);
                 assert_int_equal(provider_tree_new(&world.remembered), 0);
                 assert_int_equal(provider_tree_add(world.remembered, &uuid, cases[i].name, NULL,
                                                    &remembered, NULL),
                                  0);
                 assert_int_equal(provider_set_inventory(remembered, "CUSTOM_X", &inventory), 0);
                 fake_reporter.refreshes.results[0] = REPORT_E_UNREACHABLE;
-                start(&reporter_config, false);
+                start(cases[i].reporter, false);
                 run_cycle();
                 root = tracker_view(world.tracker).tree->providers[0];
                 assert_string_equal(root->name, "host1");
-                assert_int_equal(provider_find_inventory(root, "CUSTOM_X") != NULL, cases[i].used);
-                /* The answer of Placement replaces the old tree. */
-                assert_int_equal(run_cycle()->sync_state, SYNC_SYNCED);
+                assert_int_equal(!provider_find_inventory(root, "CUSTOM_X"), !cases[i].remembers);
+                assert_int_equal(!provider_find_inventory(root, "VCPU"), !cases[i].edits);
+                run_cycle();
                 root = tracker_view(world.tracker).tree->providers[0];
                 assert_null(provider_find_inventory(root, "CUSTOM_X"));
         }

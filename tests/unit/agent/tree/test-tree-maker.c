@@ -212,6 +212,7 @@ static void test_trees_of_nova(void **state)
                 { "cn1; " CARD "<cn1 CUSTOM_CARD=1/1", "cn1; " CARD "<cn1 CUSTOM_CARD=1/0",
                   "cn1; " CARD "<cn1 CUSTOM_CARD=1/1", "cn1; " CARD "<cn1 CUSTOM_CARD=1/0" },
                 { "", "cn1 MEMORY_MB=2000/100", "cn1 MEMORY_MB=2000/100", "" },
+                { "cn1 VCPU=4/0; " POOL, "cn1 VCPU=4/0", "cn1 VCPU=4/0", "cn1 VCPU=4/0; " POOL },
         };
         const Uuid root = make_uuid("cn1");
 
