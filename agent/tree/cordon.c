@@ -2,8 +2,7 @@
 
 /* Keeps the cordons of the host and its devices, and edits provider trees for them. Each
  * CordonEntry has a name as the operator wrote it, so one device can have several names. The
- * function find_provider() resolves them against a tree. The entry with the name "" is that of the
- * host.
+ * function find_provider() resolves them in a tree. The entry with the name "" is the host's.
  *
  * An entry has three states: set, set and applied, and lifted. "Applied" means that the state
  * before the cordon was read from Placement and stored in the member foreign or reserved. A lifted
@@ -684,8 +683,7 @@ int cordon_set_by_rule(Cordon *cordon, const ProviderTree *tree, const Uuid *roo
         return set(cordon, tree, root, device, reason, who, rule, now_usec, reterr);
 }
 
-/* Writes a changed entry to the disk and makes the words again. Restores the entry if the write
- * fails. */
+/* Writes a changed entry to the disk and makes the words again. Restores it if the write fails. */
 static int keep(Cordon *cordon, CordonEntry *entry, const CordonEntry *before, Error *reterr)
 {
         int r = save(cordon, reterr);
