@@ -15,11 +15,12 @@
  * Between two turns callers change claims, and a newer poll replaces the guests. So the claims are
  * listed again if one of them changed during the listing, up to LISTINGS_MAX. In a later turn than
  * that of the decision, each action is compared with the present claim and guest. It is left out if
- * the claim has changed or the guest is gone (is_current()). After an action that was left out,
- * another comparison is due, which decides again. A guest that came since is not noticed. Reasons
- * and evidence of actions are constant texts. The guest of an action is in Seen or in the facts,
- * and a later turn looks it up again. A decision that was made for a new claim database, with all
- * consumers of Placement, marks the database as read if no action failed or was left out. */
+ * the claim has changed or the guest is gone (is_current()). A release is also left out after a
+ * newer poll, which can show the guest or its folder, and after the claim was returned to a caller.
+ * Then another comparison is due, which decides again. Reasons and evidence of actions are constant
+ * texts. The guest of an action is in Seen or in the facts, and a later turn looks it up again. A
+ * decision that was made for a new claim database, with all consumers of Placement, marks the
+ * database as read if no action failed or was left out. */
 
 #include "agent/guests/reconcile.h"
 
@@ -76,7 +77,9 @@ struct ClaimReconcile {
         uint64_t n_changes; /* ClaimService.n_changes when the listing began */
         Seen seen;
         Reconcile decided;
-        size_t next; /* index of the next action */
+        uint64_t n_facts; /* ClaimService.n_facts at the decision */
+        size_t n_recent;  /* ReconcileInput.n_recent at the decision */
+        size_t next;      /* index of the next action */
         ReconcileProblems found;
         ClaimList ended; /* ReconcileWork.ended of this turn */
         int failure;     /* the first failure of an action, with its words; 0: none */
@@ -246,6 +249,8 @@ static int decide(const Turn *turn, Error *reterr)
                 return r;
         if (reconcile_make(&input, &turn->work.service->comparison.memory, &run->decided) < 0)
                 return error_oom(reterr);
+        run->n_facts = turn->work.service->n_facts;
+        run->n_recent = input.n_recent;
         run->next = 0;
         run->is_later = false;
         run->stage = run->is_check ? STAGE_END : STAGE_ACT;
@@ -346,10 +351,23 @@ static bool can_have_claim(const Turn *turn, const Uuid *consumer)
         return true;
 }
 
+/* Returns true if a newer poll was taken since the decision, or the claim was returned to a caller.
+ * Either can contradict that the claim has no guest. */
+static bool can_have_guest(const Turn *turn, int64_t claim_id)
+{
+        if (turn->run->n_facts != turn->work.service->n_facts)
+                return true;
+        for (size_t i = turn->run->n_recent; i < turn->work.order->n_recent; i++)
+                if (turn->work.order->recent[i].claim_id == claim_id)
+                        return true;
+        return false;
+}
+
 /* Compares an action with the present state. In the turn of its decision, nothing has changed.
  * Later, the guest of the action, if it has one, must still be there, and its claim, or the claims
  * of the consumer, must be those of the decision. With started_only, a guest that gets a claim must
- * also still run. Replaces the guest of the action by its present facts. */
+ * also still run. For a release, the facts must be those of the decision, too. Replaces the guest
+ * of the action by its present facts. */
 static bool is_current(const Turn *turn, ReconcileAction *action)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
@@ -357,6 +375,8 @@ static bool is_current(const Turn *turn, ReconcileAction *action)
 
         if (!turn->run->is_later)
                 return true;
+        if (action->type == RECONCILE_RELEASE && can_have_guest(turn, action->claim_id))
+                return false;
         if (action->domain && !(action->domain = find_guest(turn, action)))
                 return false;
         if (action->claim_id == 0)

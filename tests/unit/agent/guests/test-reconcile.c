@@ -290,11 +290,13 @@ static uint64_t crowd_count(const Crowd *crowd)
 /* Compares with change (or NULL) after the first turn that has acted, and before its last one. */
 static void crowd_compare(Crowd *crowd, void (*change)(Crowd *crowd))
 {
-        const ReconcileInput order = { .facts = &crowd->facts,
-                                       .expiry_usec = 1,
-                                       .access = RECONCILE_NO_PLACEMENT,
-                                       .unread = claims_is_unread(crowd->service.claims),
-                                       .complete = true };
+        ReconcileInput order = { .facts = &crowd->facts,
+                                 .expiry_usec = 1,
+                                 .access = RECONCILE_NO_PLACEMENT,
+                                 .unread = claims_is_unread(crowd->service.claims),
+                                 .complete = true,
+                                 .recent = crowd->service.comparison.recent,
+                                 .n_recent = crowd->service.comparison.n_recent };
         _cleanup_(claim_reconcile_freep) ClaimReconcile *run = NULL;
         uint64_t before = crowd_count(crowd);
         int r;
@@ -309,6 +311,8 @@ static void crowd_compare(Crowd *crowd, void (*change)(Crowd *crowd))
                 assert_true(claim_reconcile_is_adopting(run));
                 change(crowd);
                 change = NULL;
+                order.recent = crowd->service.comparison.recent;
+                order.n_recent = crowd->service.comparison.n_recent;
         }
         assert_int_equal(r, 0);
         assert_null(change);
@@ -394,6 +398,48 @@ static void test_releases_in_turns(void **state)
         crowd_done(&crowd);
 }
 
+/* A newer poll shows the last guest. */
+static void show_last(Crowd *crowd)
+{
+        crowd->domains[0] = crowd->domains[N_GUESTS - 1];
+        crowd->facts.n_domains = 1;
+        crowd->service.n_facts++;
+}
+
+/* A caller gets the last claim again. */
+static void return_last(Crowd *crowd)
+{
+        const Uuid last = crowd_uuid(N_GUESTS - 1);
+        _cleanup_(claim_freep) Claim *claim = NULL;
+
+        assert_int_equal(claims_find(crowd->fixture->claims, &last, false, &claim, NULL), 0);
+        claim_service_touch(&crowd->service, claim->id);
+}
+
+/* A release that was decided without a guest is left out if the guest can be there now. */
+static void test_release_is_left_out_for_a_guest_that_came(void **state)
+{
+        static void (*const changes[])(Crowd * crowd) = { show_last, return_last };
+
+        for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
+                const Uuid last = crowd_uuid(N_GUESTS - 1);
+                _cleanup_(claim_freep) Claim *claim = NULL;
+                Crowd crowd;
+
+                crowd_open(&crowd, *state);
+                crowd_compare(&crowd, NULL);
+                crowd.facts.n_domains = 0;
+                crowd_compare(&crowd, NULL); /* the guests are missing from now on */
+                crowd.facts.taken_usec += USEC_PER_SEC;
+                crowd.service.comparison.is_due = false;
+                crowd_compare(&crowd, changes[i]);
+                assert_int_equal(claims_find(crowd.fixture->claims, &last, false, &claim, NULL), 0);
+                assert_true(crowd.service.comparison.is_due);
+                crowd_done(&crowd);
+        }
+}
+
 TEST_MAIN_WITH(fixture_setup, fixture_teardown, test_acts, test_wanted, test_complete,
                test_check_with_a_change_and_a_problem, test_adopts_in_turns, test_releases_in_turns,
+               test_release_is_left_out_for_a_guest_that_came,
                test_a_poll_is_older_than_the_end_of_a_claim)
