@@ -123,7 +123,7 @@ static void move_earlier(const ClockJump *jump, uint64_t *usec)
                 *usec = clock_jump_move(jump, *usec);
 }
 
-/* Moves the times of missing guests, recent claims, released vGPUs and an urgent request. */
+/* Moves the times of missing guests, recent claims, released devices and an urgent request. */
 static void move_memory(ClaimComparison *comparison, const ClockJump *jump)
 {
         for (size_t i = 0; i < comparison->memory.n_items; i++) {

@@ -7,9 +7,9 @@
  * at most BUSY_USEC. It is an error of the service only while the file is opened or the tree is
  * stored. The member error has the present state: no database, a failed write, or no error. The
  * second half announces changes of claims to the watcher and to the watcher of cards. It also
- * stores new claims, and the vGPU functions of ended ones, for the comparison of claims and guests.
- * They stay until a poll that began later replaces the facts. A device of a partition that an ended
- * claim had is withheld until the facts are made again.
+ * stores new claims, and the vGPU functions and devices of partitions of ended ones, for the facts
+ * and for the comparison of claims and guests. They stay until a poll that began later replaces the
+ * facts.
  *
  * claim_service_check() opens a lost file at once. A step of a cycle must not get another file, so
  * claim_service_note_step() only closes it. A watcher must not even close it, because its caller
@@ -401,7 +401,7 @@ static bool changes_card(const ClaimService *service, ClaimEvent event, const Cl
 }
 
 /* Sets former_type of the function, the type that it had for the claim that ended. */
-static void mark_function(HostFacts *facts, const ReleasedVgpu *released)
+static void mark_function(HostFacts *facts, const ReleasedDevice *released)
 {
         for (size_t i = 0; i < facts->n_cards; i++) {
                 VgpuFunction *function = vgpu_card_find(&facts->cards[i], released->address);
@@ -412,65 +412,70 @@ static void mark_function(HostFacts *facts, const ReleasedVgpu *released)
         }
 }
 
+/* Withholds the device of a partition, which is active for no claim now. */
+static void withhold_device(HostFacts *facts, const char *address)
+{
+        for (size_t i = 0; i < facts->n_pci; i++)
+                if (facts->pci[i].set && strcmp(facts->pci[i].address, address) == 0)
+                        facts->pci[i].withheld = true;
+}
+
 void claim_service_mark_released(ClaimComparison *comparison)
 {
         size_t n = 0;
 
         for (size_t i = 0; i < comparison->n_released; i++) {
-                ReleasedVgpu *released = &comparison->released[i];
+                ReleasedDevice *released = &comparison->released[i];
 
                 if (released->when_usec < comparison->facts.taken_usec) {
                         free(released->type);
                         continue;
                 }
-                mark_function(&comparison->facts, released);
+                if (released->type)
+                        mark_function(&comparison->facts, released);
+                else
+                        withhold_device(&comparison->facts, released->address);
                 comparison->released[n++] = *released;
         }
         comparison->n_released = n;
 }
 
-static int add_released(ClaimComparison *comparison, const ClaimDevice *device)
+/* Stores the device. type: of its vGPU; NULL: it is one of a partition. */
+static int add_released(ClaimComparison *comparison, const char *address, const char *type)
 {
-        ReleasedVgpu *released;
+        ReleasedDevice *released;
 
-        if (array_grow(&comparison->released, sizeof(ReleasedVgpu), comparison->n_released,
+        if (array_grow(&comparison->released, sizeof(ReleasedDevice), comparison->n_released,
                        &comparison->n_released_allocated) < 0)
                 return -ENOMEM;
         released = &comparison->released[comparison->n_released];
-        snprintf(released->address, sizeof(released->address), "%s", device->address);
+        snprintf(released->address, sizeof(released->address), "%s", address);
         released->when_usec = clock_usec(CLOCK_REALTIME);
-        released->type = strdup(device->mdev_type);
-        if (!released->type)
+        released->type = type ? strdup(type) : NULL;
+        if (type && !released->type)
                 return -ENOMEM;
         comparison->n_released++;
         return 0;
 }
 
-/* Withholds the device of a partition that is active for no claim now. The next facts decide by the
- * record of active partitions. */
-static void withhold_released(ClaimService *service, const ClaimDevice *device)
-{
-        HostFacts *facts = &service->comparison.facts;
-
-        for (size_t i = 0; i < facts->n_pci; i++)
-                if (facts->pci[i].set && strcmp(facts->pci[i].address, device->address) == 0 &&
-                    prepare_wanted_has_units(service->settings.driver, device->address))
-                        facts->pci[i].withheld = true;
-}
-
-/* Keeps the vGPU functions of an ended claim until a poll begins after its end. Withholds its
- * devices of partitions in the present facts. */
+/* Keeps the vGPU functions of an ended claim, and its devices of partitions, until a poll begins
+ * after its end. */
 static void note_released(ClaimService *service, const Claim *claim)
 {
-        for (size_t i = 0; i < claim->n_devices; i++)
-                if (claim_device_is_function(&claim->devices[i]) &&
-                    add_released(&service->comparison, &claim->devices[i]) < 0)
-                        log_warning("Out of memory. Function %s can be given away too early.",
-                                    claim->devices[i].address);
-        for (size_t i = 0; i < claim->n_devices; i++)
-                if (service->settings.driver && claim->devices[i].address &&
-                    uuid_empty(&claim->devices[i].mdev))
-                        withhold_released(service, &claim->devices[i]);
+        const HostConfig *config = service->settings.driver;
+
+        for (size_t i = 0; i < claim->n_devices; i++) {
+                const ClaimDevice *device = &claim->devices[i];
+                bool is_function = claim_device_is_function(device);
+
+                if (!is_function && !(config && uuid_empty(&device->mdev) &&
+                                      prepare_wanted_has_units(config, device->address)))
+                        continue;
+                if (add_released(&service->comparison, device->address,
+                                 is_function ? device->mdev_type : NULL) < 0)
+                        log_warning("Out of memory. Device %s can be given away too early.",
+                                    device->address);
+        }
         claim_service_mark_released(&service->comparison);
 }
 

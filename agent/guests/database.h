@@ -41,13 +41,13 @@ typedef struct ClockWatch {
         uint64_t real_usec, boot_usec; /* 0: none yet */
 } ClockWatch;
 
-/* A virtual function that a claim had when the claim ended. A poll that began before can lack the
- * type of its vGPU. */
-typedef struct ReleasedVgpu {
+/* A device that a claim had when the claim ended. A poll that began before can lack the type of a
+ * vGPU, and was taken before the partition of the device was left. */
+typedef struct ReleasedDevice {
         char address[HOST_ADDRESS_SIZE];
-        char *type;         /* "nvidia-1428"; owned */
+        char *type;         /* "nvidia-1428"; owned; NULL: a device of a partition */
         uint64_t when_usec; /* CLOCK_REALTIME of the end */
-} ReleasedVgpu;
+} ReleasedDevice;
 
 /* The inputs of a comparison of claims and guests, and the state between two of them. Only
  * agent/guests sets the members. */
@@ -57,8 +57,8 @@ typedef struct ClaimComparison {
         Snapshot *snapshot; /* poll that facts borrows from; NULL before the first */
         Snapshot *guests;   /* poll of the domains alone: the same or a newer one */
         HostFacts facts;
-        DeviceFacts known;      /* sizes of vGPUs and cordoned members that facts are made with */
-        ReleasedVgpu *released; /* vGPUs of claims that ended after the begin of the poll */
+        DeviceFacts known;        /* sizes of vGPUs and cordoned members that facts are made with */
+        ReleasedDevice *released; /* those of claims that ended after the begin of the poll */
         size_t n_released, n_released_allocated;
         bool driver_is_new;      /* the settings changed since the facts were made */
         ReconcileRecent *recent; /* claims that were made or returned since the begin of the poll,
@@ -217,7 +217,8 @@ void claim_service_unwatch_cards(ClaimService *service, const void *userdata);
 /* Calls that function, because the state of a device that must be cleaned has changed. */
 void claim_service_note_cards(ClaimService *service);
 
-/* Marks the functions of ended claims in the facts, and forgets those that the poll shows. */
+/* Marks the functions of ended claims in the facts, and withholds their devices of partitions.
+ * Forgets those that ended before the poll began. */
 void claim_service_mark_released(ClaimComparison *comparison);
 
 /* Announces a change of a claim, which the caller has written, to the watchers, and starts

@@ -18,6 +18,8 @@
 
 static const HostConfig driver;
 
+#define GPU "0000:41:00.0"
+
 /* Replaces the functions of agent/guests/reconcile.c and report/ that the module calls. It is
  * linked before the library. */
 static struct {
@@ -417,6 +419,49 @@ static void test_polls(void **state)
         claim_service_free(service);
 }
 
+/* Removes a claim with this device. */
+static void end_claim(ClaimService *service, const char *address)
+{
+        ClaimDevice device = { .address = (char *)address, .mdev_type = (char *)"" };
+        const Claim claim = { .id = 3, .devices = &device, .n_devices = 1 };
+
+        claim_service_notify(service, CLAIM_EVENT_REMOVED, &claim);
+}
+
+/* A device of a partition is withheld after its claim ended. A newer poll of the guests, and a tree
+ * that was made before the end, change nothing. The next poll ends it. */
+static void test_devices_of_an_ended_claim_are_withheld(void **state)
+{
+        static const char devices[] = "'devices':[{'name':'d','address':'" GPU "'}]";
+        char *members[] = { (char *)GPU, NULL }, *partitions[] = { (char *)"all=1", NULL };
+        HostShapes shapes = { .activate = (char *)"on@.service" };
+        const HostConfig config = { .shapes = &shapes, .n_shapes = 1 };
+        _cleanup_(snapshot_unrefp) Snapshot *poll = make_poll(devices, 10);
+        _cleanup_(snapshot_unrefp) Snapshot *guests = make_poll(devices, 20);
+        _cleanup_(snapshot_unrefp) Snapshot *later = make_poll(devices, UINT64_MAX / 2);
+        const DeviceFacts known = { 0 };
+        ClaimService *service = open_service(*state, NULL);
+
+        assert_int_equal(
+                device_set_parse(&shapes.set, "hgx", "CUSTOM_GPU", members, partitions, NULL), 0);
+        service->settings.driver = &config;
+        claim_service_set_snapshot(service, poll, &known);
+        assert_int_equal(service->facts->n_pci, 1);
+        assert_false(service->facts->pci[0].withheld);
+
+        end_claim(service, GPU);
+        assert_true(service->facts->pci[0].withheld);
+        claim_service_set_guests(service, guests);
+        assert_true(service->facts->pci[0].withheld);
+        service->comparison.driver_is_new = true;
+        claim_service_set_snapshot(service, poll, &known);
+        assert_true(service->facts->pci[0].withheld);
+        claim_service_set_snapshot(service, later, &known);
+        assert_false(service->facts->pci[0].withheld);
+        claim_service_free(service);
+        device_set_done(&shapes.set);
+}
+
 #define SEC  USEC_PER_SEC
 #define YEAR (365 * 86400 * SEC)
 #define NOW  (50 * YEAR)
@@ -504,7 +549,7 @@ static void test_a_clock_that_is_set_moves_times(void **state)
         comparison->memory.items = calloc(1, sizeof(ReconcileMissing));
         comparison->memory.items[0] = (ReconcileMissing){ .claim_id = 1, .since_usec = 2 * NOW };
         comparison->memory.n_items = comparison->memory.n_allocated = 1;
-        comparison->released = calloc(2, sizeof(ReleasedVgpu));
+        comparison->released = calloc(2, sizeof(ReleasedDevice));
         comparison->n_released = comparison->n_released_allocated = 2;
         compare_alone(service);
         assert_int_equal(comparison->recent[0].when_usec, recent_usec);
@@ -634,5 +679,6 @@ static int tear_down(void **state)
 }
 
 TEST_MAIN_WITH(set_up, tear_down, test_asks_placement, test_ends, test_questions_are_left,
-               test_takes_turns, test_polls, test_jumps, test_clock_jump_moves_earlier_times,
-               test_ends_of_time, test_a_clock_that_is_set_moves_times)
+               test_takes_turns, test_polls, test_devices_of_an_ended_claim_are_withheld,
+               test_jumps, test_clock_jump_moves_earlier_times, test_ends_of_time,
+               test_a_clock_that_is_set_moves_times)
