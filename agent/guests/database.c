@@ -214,14 +214,23 @@ bool claim_service_is_unread(ClaimService *service)
         return is_unread(service);
 }
 
+/* Replaces the text by a copy of the new one (NULL: none). Without memory the text stays. */
+static void replace_text(char **text, const char *replacement)
+{
+        char *copy = replacement ? strdup(replacement) : NULL;
+
+        if (replacement && !copy) {
+                log_warning("Out of memory. Claims ignore the last change of the cordons.");
+                return;
+        }
+        free(*text);
+        *text = copy;
+}
+
 void claim_service_set_closed(ClaimService *service, const char *reason, const char *hint)
 {
-        free(service->closed);
-        free(service->hint);
-        service->closed = reason ? strdup(reason) : NULL;
-        service->hint = hint ? strdup(hint) : NULL;
-        if ((reason && !service->closed) || (hint && !service->hint))
-                log_warning("Out of memory. Claims ignore the last change of the cordons.");
+        replace_text(&service->closed, reason);
+        replace_text(&service->hint, hint);
         set_rules(service);
 }
 
