@@ -60,15 +60,16 @@ struct Auditor {
         AuditorConfig config;
         sd_event_source *next; /* begins the next turn */
         bool at_start, asked, asked_heal;
-        Uuid asked_consumer; /* consumer that will be healed; empty: none */
-        EventAuthor by;      /* caller who requested to heal; "": none */
-        uint64_t n_cycles;   /* number of cycles since the last audit by heal_cycles */
-        uint64_t built_usec; /* ClaimService.built_usec at the last audit */
+        Uuid asked_consumer;  /* consumer that will be healed; empty: none */
+        EventAuthor asked_by; /* caller of that request to heal; "": none */
+        uint64_t n_cycles;    /* number of cycles since the last audit by heal_cycles */
+        uint64_t built_usec;  /* ClaimService.built_usec at the last audit */
         AuditMemory memory;
         AuditorState state;
 
         /* While one runs */
         AuditorKind kind;
+        EventAuthor by; /* caller who requested to heal; "": none */
         Reporter *reporter;
         Allocations *consumers;
         ClaimList claims, ended;
@@ -154,7 +155,7 @@ void auditor_ask(Auditor *auditor, AuditorRequest request, const Uuid *consumer,
         if (request == AUDITOR_REQUEST_HEAL_CONSUMER)
                 auditor->asked_consumer = *consumer;
         if (request != AUDITOR_REQUEST_AUDIT)
-                auditor->by = by ? *by : (EventAuthor){ 0 };
+                auditor->asked_by = by ? *by : (EventAuthor){ 0 };
 }
 
 void auditor_require(Auditor *auditor)
@@ -686,8 +687,7 @@ int auditor_begin(Auditor *auditor, Reporter *reporter, const char *waits,
         if (!facts)
                 return error_setf(reterr, ENODATA,
                                   "The guests of this host have not been read yet");
-        if (!auditor->asked_heal && !named)
-                auditor->by = (EventAuthor){ 0 };
+        auditor->by = auditor->asked_heal || named ? auditor->asked_by : (EventAuthor){ 0 };
         auditor->named = auditor->asked_consumer;
         auditor->heals_all = auditor->asked_heal || by_itself;
         auditor->kind = auditor->at_start ? AUDITOR_START : AUDITOR_AUDIT;

@@ -23,6 +23,8 @@ static struct {
         const char *held;      /* allocations of guest g, for the gathering */
         int answer;            /* answer to each read */
         const char *read_held; /* allocations of consumer i, for each read */
+        Auditor *late;  /* auditor that "late" asks to heal during the gathering; NULL: none */
+        EventAuthor by; /* author of the last heal */
         bool ended;
         ReporterDone gathered;
         ConsumersDone read;
@@ -70,6 +72,10 @@ void reporter_take_gathered(Reporter *reporter, Allocations **ret_consumers,
                             Allocations **ret_others)
 {
         assert_int_equal(allocations_new(ret_consumers), 0);
+        if (world.late)
+                auditor_ask(world.late, AUDITOR_REQUEST_HEAL, NULL,
+                            &(EventAuthor){ .text = "late" });
+        world.late = NULL;
         if (world.held)
                 audit_consumer(*ret_consumers, 'g', "INSTANCE", world.held);
 }
@@ -92,6 +98,7 @@ int healer_begin(Healer **ret, const HealerOrder *order, void (*done)(void *user
                  void *userdata)
 {
         note(order->everything ? 'H' : 'h');
+        world.by = order->by ? *order->by : (EventAuthor){ 0 };
         world.healed = done;
         *ret = (Healer *)&world;
         return 0;
@@ -317,6 +324,27 @@ static void test_due(void **state)
         tear_down(fixture);
 }
 
+/* The history names the caller who requested a heal, not one who requests another during it. */
+static void test_heal_has_the_author_of_its_request(void **state)
+{
+        const AuditorConfig config = { .claims = &world.service, .root = make_uuid("host") };
+        static const char *const authors[] = { "first", "late", "" };
+        Fixture *fixture = *state;
+        FactsFixture facts;
+        Auditor *auditor;
+
+        set_up(fixture, &facts);
+        assert_int_equal(auditor_new(&auditor, world.event, &config), 0);
+        auditor_ask(auditor, AUDITOR_REQUEST_HEAL, NULL, &(EventAuthor){ .text = "first" });
+        world.late = auditor;
+        for (size_t i = 0; i < ARRAY_SIZE(authors); i++) {
+                run(auditor, 0);
+                assert_string_equal(world.by.text, authors[i]);
+        }
+        auditor_free(auditor);
+        tear_down(fixture);
+}
+
 /* An audit of many guests takes several turns. It ends, with all findings, also if a poll replaces
  * the facts after each turn. */
 static void test_many_guests_beside_polls(void **state)
@@ -359,4 +387,5 @@ static void test_many_guests_beside_polls(void **state)
 }
 
 TEST_MAIN_WITH(fixture_setup, fixture_teardown, test_runs,
-               test_sharing_providers_are_no_other_hosts, test_due, test_many_guests_beside_polls)
+               test_sharing_providers_are_no_other_hosts, test_due,
+               test_heal_has_the_author_of_its_request, test_many_guests_beside_polls)
