@@ -40,7 +40,7 @@ typedef struct NumaHost {
         size_t n_capacities;
         bool by_cell[_NUMA_CLASS_MAX]; /* true if providers of cells have the class */
         int *device_cells; /* by provider of a device: its cell or HOST_CELL_NONE; for other
-                              providers NUMA_HOST_NO_DEVICE */
+                              providers NUMA_HOST_NO_DEVICE. NULL if the view has no root */
 } NumaHost;
 
 #define NUMA_HOST_NO_DEVICE (-2)

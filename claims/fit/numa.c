@@ -178,7 +178,7 @@ static int list_devices(NumaSearch *search)
         search->devices = calloc(host->view->n_providers + 1, sizeof(NumaDevice));
         if (!search->devices)
                 return -ENOMEM;
-        for (size_t i = 0; i < host->view->n_providers; i++) {
+        for (size_t i = 0; host->device_cells && i < host->view->n_providers; i++) {
                 int cell = host->device_cells[i];
                 NumaDevice *device = &search->devices[search->n_devices];
 

@@ -408,6 +408,27 @@ static void test_explain(void **state)
         assert_int_equal(verdicts.items[2].missing, 1);
 }
 
+/* A host whose root is gone has only sharing providers: nothing fits, and there are no cells. */
+static void test_host_without_root(void **state)
+{
+        _cleanup_(host_view_freep) HostView *view =
+                make_view("store DISK_GB=9 +MISC_SHARES_VIA_AGGREGATE @A");
+        _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
+        _cleanup_(fit_verdicts_done) FitVerdicts verdicts = { 0 };
+        _cleanup_(fit_done) Fit fit = FIT_NULL;
+        FitEffort effort = fit_effort_begin(0);
+        NumaFixture facts;
+
+        numa_fixture_make(&facts, two_cells, 2);
+        make_request(&request, "VCPU=2 & nodes=1");
+        assert_int_equal(
+                fit_request_numa(view, &facts.facts, "host", &request, NULL, &effort, &fit, NULL),
+                CLAIM_E_UNKNOWN_CLASS);
+        assert_int_equal(
+                fit_explain_numa(view, &facts.facts, "host", &request, &effort, &verdicts, NULL),
+                CLAIM_E_UNKNOWN_CLASS);
+}
+
 /* On this host the search for this guest cannot end soon: it ends at the bound. */
 static void test_bound(void **state)
 {
@@ -480,4 +501,5 @@ static void test_many_sets(void **state)
 }
 
 TEST_MAIN(test_policies, test_pages, test_memory, test_isolate, test_order, test_devices,
-          test_cells_as_providers, test_placed, test_explain, test_bound, test_many_sets)
+          test_cells_as_providers, test_placed, test_host_without_root, test_explain, test_bound,
+          test_many_sets)
