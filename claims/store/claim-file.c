@@ -526,8 +526,8 @@ static int check_contents(Claims *claims, Sqlite *sqlite, Error *reterr)
         return r;
 }
 
-/* Returns 0 if the file has a part with exactly this SQL. */
-static int check_part(Sqlite *sqlite, const char *name, const char *sql, Error *reterr)
+/* Returns 1 if the database has a part with exactly this SQL, 0 if not. */
+static int has_part(Sqlite *sqlite, const char *name, const char *sql, Error *reterr)
 {
         _cleanup_(statement_finalizep) sqlite3_stmt *statement = NULL;
         int r = sqlite_prepare(sqlite, "SELECT 1 FROM sqlite_master WHERE name = ?1 AND sql = ?2",
@@ -539,34 +539,48 @@ static int check_part(Sqlite *sqlite, const char *name, const char *sql, Error *
                 r = sqlite_bind(sqlite, statement, 2, SQLITE_VALUE(sql), reterr);
         if (r == 0)
                 r = sqlite_step(sqlite, statement, reterr);
-        if (r == SQLITE_STEP_DONE)
-                return schema_unknown(sqlite, name, reterr);
-        return MIN(r, 0);
+        return r < 0 ? r : r == SQLITE_STEP_ROW;
+}
+
+/* Checks that the database "in" has each part of "from" that the query names. One of the two is
+ * the file; the other one is the model. */
+static int check_parts(Sqlite *from, const char *query, Sqlite *in, Sqlite *file, Error *reterr)
+{
+        _cleanup_(statement_finalizep) sqlite3_stmt *parts = NULL;
+        const char *name, *sql;
+        int r = sqlite_prepare(from, query, &parts, reterr);
+
+        while (r == 0 && (r = sqlite_step(from, parts, reterr)) == SQLITE_STEP_ROW) {
+                r = sqlite_column(from, parts, 0, &name, reterr);
+                if (r == 0)
+                        r = sqlite_column(from, parts, 1, &sql, reterr);
+                if (r == 0)
+                        r = has_part(in, name, sql, reterr);
+                if (r == 0)
+                        return schema_unknown(file, name, reterr);
+                r = MIN(r, 0);
+        }
+        return r;
 }
 
 /* Compares the SQL of each table, index and trigger with the file. The expected SQL is read from a
- * model: an empty database in memory with the newest schema. Parts that the model lacks, such as
- * an operator's indexes and tables, are ignored. */
+ * model: an empty database in memory with the newest schema. An operator's indexes and tables,
+ * which the model lacks, are ignored. A trigger that the model lacks is an error, because it would
+ * run with the agent's writes. */
 static int check_schema(Sqlite *sqlite, Error *reterr)
 {
         _cleanup_(sqlite_closep) Sqlite *model = NULL;
-        _cleanup_(statement_finalizep) sqlite3_stmt *parts = NULL; /* finalized before model */
-        const char *name, *sql;
         int r = sqlite_open(&model, ":memory:", 0, reterr);
 
         if (r == 0)
                 r = schema_create(model, reterr);
         if (r == 0)
-                r = sqlite_prepare(model,
-                                   "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL",
-                                   &parts, reterr);
-        while (r == 0 && (r = sqlite_step(model, parts, reterr)) == SQLITE_STEP_ROW) {
-                r = sqlite_column(model, parts, 0, &name, reterr);
-                if (r == 0)
-                        r = sqlite_column(model, parts, 1, &sql, reterr);
-                if (r == 0)
-                        r = check_part(sqlite, name, sql, reterr);
-        }
+                r = check_parts(model, "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL",
+                                sqlite, sqlite, reterr);
+        if (r == 0)
+                r = check_parts(sqlite,
+                                "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'", model,
+                                sqlite, reterr);
         return r;
 }
 

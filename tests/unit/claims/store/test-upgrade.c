@@ -370,6 +370,8 @@ static void test_unknown_newest_shape(void **state)
                 { "ALTER TABLE claims DROP COLUMN user_id", "claims" },
                 { "ALTER TABLE claims ADD COLUMN hue TEXT", "claims" },
                 { "DROP TRIGGER allocations_delete", "allocations_delete" },
+                { "CREATE TRIGGER mine AFTER INSERT ON claims BEGIN DELETE FROM allocations; END",
+                  "mine" },
                 { "DROP TABLE versions", "versions" },
                 { "ALTER TABLE versions RENAME COLUMN version TO number", "versions" },
                 { "DELETE FROM versions", "version" },
