@@ -468,10 +468,8 @@ static int add_row(Cleaner *cleaner, const CleanerHost *host, const SnapshotDevi
 }
 
 static int add_rows(Cleaner *cleaner, const CleanerHost *host, const UncleanDevices *rows,
-                    Error *reterr)
+                    bool *ret_added, Error *reterr)
 {
-        int n = 0;
-
         for (size_t i = 0; host->config->n_cleans > 0 && i < host->snapshot->n_devices; i++) {
                 const SnapshotDevice *device = &host->snapshot->devices[i];
                 int r;
@@ -482,9 +480,9 @@ static int add_rows(Cleaner *cleaner, const CleanerHost *host, const UncleanDevi
                 r = add_row(cleaner, host, device, reterr);
                 if (r < 0)
                         return r;
-                n += r;
+                *ret_added |= r > 0;
         }
-        return n;
+        return 0;
 }
 
 /* The look */
@@ -529,30 +527,31 @@ static void set_hint(Cleaner *cleaner, const CleanerHost *host)
         claim_service_set_closed(cleaner->config.service, view.host, hint);
 }
 
-/* Makes one look. Returns the number of new and changed rows, or a negative errno. */
-static int look(Cleaner *cleaner, const CleanerHost *host, Error *reterr)
+/* Makes one look. Returns 0 or a negative errno. *ret_changed (false before) is set if a row was
+ * added or changed, also before an error. */
+static int look(Cleaner *cleaner, const CleanerHost *host, bool *ret_changed, Error *reterr)
 {
         _cleanup_(unclean_devices_done) UncleanDevices rows = { 0 }, after = { 0 };
         Claims *claims = cleaner->config.service->claims;
-        int n, r = claims_list_unclean(claims, &rows, reterr);
+        int r = claims_list_unclean(claims, &rows, reterr);
 
         if (r < 0)
                 return r;
-        n = r = add_rows(cleaner, host, &rows, reterr);
+        r = add_rows(cleaner, host, &rows, ret_changed, reterr);
         if (rows.n_items > 0)
                 read_record(cleaner);
         for (size_t i = 0; r >= 0 && i < rows.n_items; i++) {
                 r = make_step(cleaner, host, &rows.items[i], reterr);
-                n += r;
+                *ret_changed |= r > 0;
         }
         if (r >= 0)
                 r = claims_list_unclean(claims, &after, reterr);
         if (r < 0)
                 return r;
-        wait_for_results(cleaner, &after, n > 0);
+        wait_for_results(cleaner, &after, *ret_changed);
         if (host->config->n_cleans > 0 || after.n_items > 0)
                 set_hint(cleaner, host);
-        return n;
+        return 0;
 }
 
 void cleaner_tend(Cleaner *cleaner)
@@ -560,16 +559,17 @@ void cleaner_tend(Cleaner *cleaner)
         ClaimService *service = cleaner->config.service;
         CleanerHost host = cleaner->config.look(cleaner->config.userdata);
         Error error = ERROR_NULL;
+        bool changed = false;
         int r;
 
         if (!service->claims || service->is_adopting || !host.snapshot || !host.tree)
                 return;
-        r = look(cleaner, &host, &error);
+        r = look(cleaner, &host, &changed, &error);
         if (r < 0 && !cleaner->logged_no_claims)
                 log_warning("Cannot tend the devices that must be cleaned: %s. Retrying.",
                             error_text(&error, r));
         cleaner->logged_no_claims = r < 0;
         claim_service_note_step(service, MIN(r, 0), &error);
-        if (r > 0)
+        if (changed)
                 claim_service_note_cards(service);
 }
