@@ -517,25 +517,27 @@ static bool is_strange(const ConfigSettings *settings, const char *section)
 }
 
 /* Warns if [workarounds] reserve_disk_resource_for_image_cache is true, because it changes the
- * inventory of Nova's driver but not that of this agent. */
-static void warn_not_implemented(const ConfigSettings *settings)
+ * inventory of Nova's driver but not that of this agent. Returns the entry, or NULL. */
+static const ConfigEntry *warn_not_implemented(const ConfigSettings *settings)
 {
         const ConfigEntry *entry = config_settings_find(settings, "workarounds",
                                                         "reserve_disk_resource_for_image_cache");
         bool value = false;
 
-        if (entry && config_value_bool(entry->value, &value) == 0 && value)
-                config_warn(settings,
-                            "%s:%u: [workarounds] %s has no effect. Reserve the size of the "
-                            "image cache in reserved_host_disk_mb",
-                            entry->file, entry->line, entry->key);
+        if (!entry || config_value_bool(entry->value, &value) < 0 || !value)
+                return NULL;
+        config_warn(settings,
+                    "%s:%u: [workarounds] %s has no effect. Reserve the size of the "
+                    "image cache in reserved_host_disk_mb",
+                    entry->file, entry->line, entry->key);
+        return entry;
 }
 
 size_t config_warn_unknown(const ConfigSettings *settings)
 {
+        const ConfigEntry *warned = warn_not_implemented(settings);
         size_t n_ignored = 0;
 
-        warn_not_implemented(settings);
         for (size_t i = 0; i < settings->n_sections; i++) {
                 const ConfigSection *section = &settings->sections[i];
 
@@ -546,7 +548,8 @@ size_t config_warn_unknown(const ConfigSettings *settings)
         for (size_t i = 0; i < settings->n_entries; i++) {
                 const ConfigEntry *entry = &settings->entries[i];
 
-                if (is_known(settings, entry) || is_strange(settings, entry->section))
+                if (entry == warned || is_known(settings, entry) ||
+                    is_strange(settings, entry->section))
                         continue;
                 if (!has_section(entry->section) || is_option_of_nova(entry))
                         n_ignored++;

@@ -493,6 +493,17 @@ static void test_warnings(void **state)
         assert_int_equal(config_load(&c, f->file, NULL, NULL, NULL), 0);
 }
 
+/* An option with a warning of its own is not counted as ignored without one. */
+static void test_option_without_effect_is_warned_about(void **state)
+{
+        _cleanup_(config_freep) Config *c =
+                load_text(*state, "[workarounds]\n"
+                                  "reserve_disk_resource_for_image_cache = true\n"
+                                  "disable_rootwrap = true\n");
+
+        assert_int_equal(c->n_ignored, 1);
+}
+
 static void test_readable_secret(void **state)
 {
         static const struct {
@@ -791,7 +802,8 @@ static void test_out_of_memory(void **state)
 TEST_MAIN_WITH(setup, teardown, test_defaults, test_hook_alone, test_defaults_of_host_and_reporter,
                test_everything_set, test_placement, test_pasted_from_nova, test_log_level,
                test_refused, test_host_options_a4, test_vcpu_pin_set, test_several_times_over_files,
-               test_messages_have_no_secrets, test_warnings, test_readable_secret, test_drop_ins,
+               test_messages_have_no_secrets, test_warnings,
+               test_option_without_effect_is_warned_about, test_readable_secret, test_drop_ins,
                test_h5_repeated_device_spec, test_error_names_the_faulty_device_spec,
                test_named_file_missing, test_credentials, test_bad_credentials, test_mdev_types,
                test_mdev_default_type, test_mdev_refused, test_table, test_out_of_memory)
