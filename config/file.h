@@ -49,10 +49,6 @@ typedef struct ConfigSettings {
 int config_file_read(ConfigSettings *settings, const char *path, Error *reterr);
 
 /* Returns the length of the part of a line before its first '=' or ':', which is the name of an
- * option with white space around it; n: the line has neither. n: length of the line. */
-size_t config_file_find_name(const char *line, size_t n);
-
-/* Returns the length of the part of a line before its first '=' or ':', which is the name of an
  * option with white space around it. n: length of the line, which is returned if there is none. */
 size_t config_file_find_name(const char *line, size_t n);
 
