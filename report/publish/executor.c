@@ -126,14 +126,17 @@ static void step_set_state(ExecutorStep *step, StepState state)
                 lane->busy = state == STEP_RUNNING || state == STEP_PAUSING;
 }
 
-/* Keeps the worst outcome with its words. After a fatal outcome no step starts. */
-static void note_outcome(Executor *executor, int outcome, const Error *error)
+/* Keeps the worst outcome with its words, and counts the step once. After a fatal outcome no step
+ * starts. */
+static void note_outcome(ExecutorStep *step, int outcome, const Error *error)
 {
+        Executor *executor = step->executor;
+
         if (report_outcome_worse(executor->result, outcome) != executor->result) {
                 executor->result = outcome;
                 executor->error = *error;
         }
-        executor->n_failed++;
+        executor->n_failed += !step->noted_in_use;
         if (report_outcome_is_fatal(outcome))
                 executor->stopping = true;
 }
@@ -146,7 +149,7 @@ static void step_fail(ExecutorStep *step, int outcome, const Error *error)
 
         if (!uuid_empty(&plan_step->provider))
                 error_prefixf(&words, -words.code, "%s", plan_step->name);
-        note_outcome(step->executor, outcome, &words);
+        note_outcome(step, outcome, &words);
         step_set_state(step, STEP_FAILED);
 }
 
@@ -289,7 +292,7 @@ static void step_send_kept(ExecutorStep *step, const char *words)
                 error_setf(&error, EBUSY,
                            "%s: %s cannot be removed yet. All other changes are published",
                            step->step->name, words);
-                note_outcome(executor, REPORT_E_IN_USE, &error);
+                note_outcome(step, REPORT_E_IN_USE, &error);
                 step->noted_in_use = true;
         }
         if (provider_inventories_equal(&step->kept, mirrored(step))) {
