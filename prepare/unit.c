@@ -180,8 +180,8 @@ json_t *prepare_unit_lines(const char *unit)
         if (run(argv, &text) < 0)
                 return TAKE_PTR(lines);
         rest = text;
-        for (char *line;
-             json_array_size(lines) < PREPARE_UNIT_LINES && (line = strsep(&rest, "\n"));) {
+        /* A message can have several lines, and the last ones usually name the error. */
+        for (char *line; (line = strsep(&rest, "\n"));) {
                 if (!line[0])
                         continue;
                 if (strlen(line) > LINE_MAX)
@@ -189,6 +189,8 @@ json_t *prepare_unit_lines(const char *unit)
                 text_sanitize(line, '?');
                 if (json_array_append_new(lines, json_string(line)) < 0)
                         return NULL;
+                if (json_array_size(lines) > PREPARE_UNIT_LINES)
+                        (void)json_array_remove(lines, 0);
         }
         return TAKE_PTR(lines);
 }

@@ -23,7 +23,7 @@ int prepare_unit_check(const char *unit, Error *reterr);
  * for it. Yields the process, which the caller waits for. Returns a negative errno with words. */
 int prepare_unit_start(const char *unit, pid_t *ret, Error *reterr);
 
-/* Returns a new list of lines of the unit's last messages in the journal, at most
+/* Returns a new list of the last lines of the unit's last messages in the journal, at most
  * PREPARE_UNIT_LINES of at most 200 bytes. It is empty if the journal cannot be read. NULL: memory
  * ran out. Blocks for about 10 s at most. */
 json_t *prepare_unit_lines(const char *unit);

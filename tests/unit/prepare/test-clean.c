@@ -174,6 +174,22 @@ static void test_long_lines_of_the_journal_are_cut(void **state)
         assert_result(f, A, "failed", "wipe@" A ".service failed", 2);
 }
 
+/* A message of the journal can have many lines. The record has the last ones. */
+static void test_last_lines_of_the_journal_are_kept(void **state)
+{
+        PrepareFixture *f = *state;
+        _cleanup_free_ char *text = NULL;
+
+        put_dirty(f, A);
+        scratch_write(f->claims->folder, "FAIL-wipe@" A ".service", "");
+        put_script(f, "bin/journalctl", "#!/bin/sh\nseq -f 'line %g.' 14\n");
+        assert_int_equal(run_it(f), PREPARE_FAILED);
+        assert_result(f, A, "failed", "wipe@" A ".service failed", 10);
+        text = scratch_read(f->run, "compute-agent-clean/cleaned.json");
+        assert_null(strstr(text, "line 4."));
+        assert_non_null(strstr(text, "line 14."));
+}
+
 static void test_no_unit_without_evidence(void **state)
 {
         PrepareFixture *f = *state;
@@ -261,7 +277,8 @@ static void test_a_missing_database_cleans_nothing(void **state)
 
 TEST_MAIN_WITH(set_up, prepare_teardown, test_a_dirty_device_is_cleaned_and_proved,
                test_a_failed_unit_is_no_proof, test_long_lines_of_the_journal_are_cut,
-               test_no_unit_without_evidence, test_a_device_opened_meanwhile_is_not_clean,
+               test_last_lines_of_the_journal_are_kept, test_no_unit_without_evidence,
+               test_a_device_opened_meanwhile_is_not_clean,
                test_a_unit_whose_success_proves_nothing_is_refused,
                test_a_failure_while_the_system_stops_is_no_result,
                test_a_missing_database_cleans_nothing)
