@@ -35,6 +35,8 @@ _printf_(4, 0) static int add_text(ReconcileProblems *problems, const Uuid *cons
         text = text_vformat(format, ap);
         if (!text)
                 return -ENOMEM;
+        /* A limit can cut a character of a name. D-Bus takes only whole ones. */
+        text_sanitize(text, '?');
         problems->items[problems->n_items++] =
                 (ReconcileProblem){ .consumer = *consumer, .claim_id = claim_id, .text = text };
         return 0;

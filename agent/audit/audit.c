@@ -117,6 +117,8 @@ _printf_(7, 8) static int add(AuditRun *run, AuditType type, AuditRemedy remedy,
         evidence = strdup(evidence_of(run, remedy));
         if (!text || !evidence)
                 return -ENOMEM;
+        /* A limit can cut a character of a name. D-Bus takes only whole ones. */
+        text_sanitize(text, '?');
         audit->items[audit->n_items++] = (AuditFinding){
                 .type = type,
                 .remedy = remedy,

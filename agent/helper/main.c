@@ -589,6 +589,7 @@ static json_t *describe_work(const Work *work)
         char text[ERROR_TEXT_MAX + 200];
 
         identity_explain(facts, text, sizeof(text));
+        text_sanitize(text, '?'); /* a limit can cut a character of a name */
         return json_pack(
                 "{ss ss ss ss ss ss ss ss so so sI so sb ss}", "format", IDENTITY_FORMAT, "name",
                 facts->name, "state", identity_state_to_text(state), "text", text, "advice",

@@ -299,6 +299,8 @@ const char *retained_describe_holders(const Retained *retained, const Snapshot *
         else
                 snprintf(text, RETAINED_HOLDERS_MAX, "%" PRIu64 " used by consumer %s%s", amount,
                          first->uuid.text, more);
+        /* The limit of the name can cut a character. */
+        text_sanitize(text, '?');
         return text;
 }
 

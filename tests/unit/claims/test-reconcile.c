@@ -737,7 +737,19 @@ static void test_cost_is_linear(void **state)
         assert_true(many < few * 30);
 }
 
-TEST_MAIN(test_table, test_unread_guest, test_started_only,
+/* D-Bus takes only UTF-8, and the limit of a name can cut a character. */
+static void test_a_problem_is_utf8(void **state)
+{
+        ReconcileProblems problems = { 0 };
+
+        assert_int_equal(
+                reconcile_add_problem(&problems, &UUID_NULL, 0, "guest %.3s is off", "ab\xc3\xa9"),
+                0);
+        assert_string_equal(problems.items[0].text, "guest ab? is off");
+        reconcile_problems_done(&problems);
+}
+
+TEST_MAIN(test_a_problem_is_utf8, test_table, test_unread_guest, test_started_only,
           test_guest_of_another_host_is_not_adopted, test_layouts, test_held_cpus,
           test_a_device_that_the_host_does_not_list, test_identities, test_orphan,
           test_orphan_with_a_folder, test_unconfirmed_by_placement, test_confirmed_by_placement,
