@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "drivers/driver-config.h"
 #include "drivers/host/clean.h"
 #include "drivers/tree/cpu-plan.h"
@@ -78,6 +79,8 @@ static int findings_warn(Findings *findings, const char *option, const char *for
         va_start(ap, format);
         vsnprintf(text, sizeof(text), format, ap);
         va_end(ap);
+        /* A limit can cut a character of a name. JSON takes only whole ones. */
+        text_sanitize(text, '?');
         return add_finding(findings->warnings, "warning", option, text);
 }
 

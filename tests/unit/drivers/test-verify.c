@@ -331,6 +331,27 @@ static void test_errors_come_first(void **state)
         assert_string_equal(json_string_value(json_object_get(document, "nodename")), "cn1");
 }
 
+/* A warning limits the names of guests in bytes, which can cut a character. */
+static void test_long_names_are_cut(void **state)
+{
+        _cleanup_(snapshot_unrefp) Snapshot *host = NULL;
+        _cleanup_json_ json_t *document = NULL;
+        HostConfig config = config_make(type_b, 0);
+        char name[120] = "x";
+        _cleanup_free_ char *text = NULL;
+
+        for (size_t i = 1; i + 2 < sizeof(name); i += 2)
+                memcpy(name + i, "\xc3\xa9", 3); /* é */
+        text = text_format(GOOD EMULATORS
+                           ", 'domains': [{'uuid': '11111111-1111-4111-8111-111111111111',"
+                           " 'name': '%s', 'state': 'running', 'vcpus': 1}]",
+                           name);
+        host = host_new(text);
+        set_whole_cores(&config);
+        document = find(&config, host);
+        assert_int_equal(count(document), 1);
+}
+
 /* All guests of a host are one finding of each kind. */
 static void test_many_guests_are_one_finding(void **state)
 {
@@ -363,4 +384,5 @@ static void test_many_guests_are_one_finding(void **state)
 }
 
 TEST_MAIN(test_table, test_like_pci_siblings, test_sections_that_clean_nothing,
-          test_sets_of_devices, test_errors_come_first, test_many_guests_are_one_finding)
+          test_sets_of_devices, test_long_names_are_cut, test_errors_come_first,
+          test_many_guests_are_one_finding)
