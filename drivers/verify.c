@@ -179,8 +179,9 @@ static const PageSize *find_pages(const Snapshot *snapshot, const HugePagesReser
         return NULL;
 }
 
-/* Warns of reserved pages of a size that the cell does not list, and of all others while cells are
- * not in Placement. Malformed entries are errors of driver_config_check(). */
+/* Warns of reserved pages of a size that the cell does not list, of ordinary pages, and of all
+ * others while cells are not in Placement. Malformed entries are errors of driver_config_check().
+ */
 static int verify_huge_pages(const HostConfig *config, const Snapshot *snapshot, Findings *findings)
 {
         for (char **text = config->reserved_huge_pages; text && *text; text++) {
@@ -194,6 +195,11 @@ static int verify_huge_pages(const HostConfig *config, const Snapshot *snapshot,
                                 findings, "reserved_huge_pages",
                                 "%.100s: cell %u has no pages of %llu KiB. Correct or remove the entry",
                                 *text, reserve.cell, (unsigned long long)reserve.size_kib);
+                else if (reserve.size_kib == huge_pages_ordinary_size(snapshot))
+                        r = findings_warn(
+                                findings, "reserved_huge_pages",
+                                "%.100s: ordinary pages are memory, so the entry has no effect. Use reserved_host_memory_mb",
+                                *text);
                 else if (!config->numa_in_placement)
                         r = findings_warn(
                                 findings, "reserved_huge_pages",
@@ -420,8 +426,18 @@ static bool is_full(const Snapshot *snapshot, const SnapshotDevice *device, cons
         return type->available_instances == 0 && type->created_instances == 0;
 }
 
+/* Returns whether the device is a virtual function that becomes a vGPU, and that device_spec
+ * offers. Devices with a physical_network are not offered. */
+static bool is_spec_function(const HostConfig *config, const SnapshotDevice *device)
+{
+        const PciSpec *spec =
+                device->is_vgpu_function ? pci_specs_find(&config->pci_specs, device) : NULL;
+
+        return spec && !spec->physical_network;
+}
+
 /* Warns of a device that has types of mdevs but not an enabled one, or that is full. Does nothing
- * if no type is enabled. */
+ * if no type is enabled, and for a function that [pci] device_spec offers. */
 static int verify_idle_device(const HostConfig *config, const Snapshot *snapshot,
                               const SnapshotDevice *device, Findings *findings)
 {
@@ -429,6 +445,7 @@ static int verify_idle_device(const HostConfig *config, const Snapshot *snapshot
         const MdevType *type = wanted ? snapshot_find_mdev_type(device, wanted->type) : NULL;
 
         if (config->n_mdev_types == 0 || device->n_mdev_types == 0 ||
+            (config->report_in_placement && is_spec_function(config, device)) ||
             (type && !is_full(snapshot, device, type)))
                 return 0;
         if (type)
@@ -651,16 +668,6 @@ static int verify_entries(const PciSpecs *specs, const Snapshot *snapshot, Findi
         return r;
 }
 
-/* Returns whether the device is a virtual function that becomes a vGPU, and that device_spec
- * offers. Devices with a physical_network are not offered. */
-static bool is_spec_function(const HostConfig *config, const SnapshotDevice *device)
-{
-        const PciSpec *spec =
-                device->is_vgpu_function ? pci_specs_find(&config->pci_specs, device) : NULL;
-
-        return spec && !spec->physical_network;
-}
-
 /* Returns the vGPU type that most functions of the card have, or NULL. Only functions of
  * device_spec count. */
 static const char *find_common_type(const HostConfig *config, const Snapshot *snapshot,
@@ -688,8 +695,17 @@ static const char *find_common_type(const HostConfig *config, const Snapshot *sn
         return found;
 }
 
+/* Returns whether a domain has the function, also only in its persistent definition. */
+static bool is_used(const Snapshot *snapshot, const SnapshotDevice *device)
+{
+        for (size_t i = 0; i < snapshot->n_domains; i++)
+                if (snapshot_domain_has(&snapshot->domains[i], device->address, true))
+                        return true;
+        return false;
+}
+
 /* Warns of functions of device_spec that have no vGPU type, or another one than most functions of
- * their card. */
+ * their card. A function without a type that a domain has is offered. */
 static int verify_types(const HostConfig *config, const Snapshot *snapshot, Findings *findings)
 {
         int r = 0;
@@ -699,6 +715,8 @@ static int verify_types(const HostConfig *config, const Snapshot *snapshot, Find
                 const char *type = snapshot_vgpu_type(device), *common;
 
                 if (!is_spec_function(config, device))
+                        continue;
+                if (!type && is_used(snapshot, device))
                         continue;
                 if (!type) {
                         r = findings_warn(

@@ -43,6 +43,7 @@ typedef struct Case {
 
 static char *no_such_cell[] = { TEXT("node:4,size:2048,count:1"), NULL };
 static char *two_pages[] = { TEXT("node:0,size:2048,count:2"), NULL };
+static char *small_pages[] = { TEXT("node:0,size:4,count:2"), NULL };
 static char *many_pages[] = { TEXT("node:0,size:2048,count:9"), NULL };
 static char *right_address[] = { TEXT("0000:41:00.0"), NULL };
 static char *wrong_address[] = { TEXT("0000:42:00.0"), NULL };
@@ -78,6 +79,7 @@ SETTER(numa, config->numa_in_placement = true)
 SETTER(no_such_cell, config->reserved_huge_pages = no_such_cell)
 SETTER(flat_pages, config->reserved_huge_pages = two_pages)
 SETTER(numa_pages, config->reserved_huge_pages = two_pages; config->numa_in_placement = true)
+SETTER(small_pages, config->reserved_huge_pages = small_pages; config->numa_in_placement = true)
 SETTER(many_pages, config->reserved_huge_pages = many_pages; config->numa_in_placement = true)
 SETTER(tpm, config->swtpm_enabled = true)
 SETTER(pool, config->images_storage_pool = "guests")
@@ -171,6 +173,8 @@ static const Case cases[] = {
           "has only 8" },
         { "pages of no cell", GOOD EMULATORS, set_no_such_cell, "warning", "reserved_huge_pages",
           "cell 4 has no pages of 2048 KiB" },
+        { "ordinary pages", GOOD EMULATORS, set_small_pages, "warning", "reserved_huge_pages",
+          "ordinary pages are memory" },
         { "pages without cells", GOOD EMULATORS, set_flat_pages, "warning", "reserved_huge_pages",
           "numa_in_placement = true" },
         { "no disk", "'online_cpus': '0', 'memory_kib': 4194304, " EMULATORS, set_nothing,
@@ -255,6 +259,44 @@ static void test_like_pci_siblings(void **state)
                 assert_int_equal(count(document), hosts[i].words ? 1 : 0);
                 if (hosts[i].words)
                         assert_non_null(strstr(get(document, 0, "text"), hosts[i].words));
+                pci_specs_done(&config.pci_specs);
+        }
+}
+
+/* A function that device_spec offers needs no enabled type. It is offered without a vGPU type while
+ * a domain has it. */
+static void test_functions_of_device_spec(void **state)
+{
+        static const struct {
+                const char *current, *address, *words; /* NULL: no finding */
+        } rows[] = {
+                { "", "0000:99:00.0", "0000:41:00.4 has no vGPU type and is not offered" },
+                { "", "0000:41:00.4", NULL },
+                { ", 'created_instances': 1", "0000:99:00.0", NULL },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                _cleanup_(snapshot_unrefp) Snapshot *host = NULL;
+                _cleanup_json_ json_t *document = NULL;
+                HostConfig config = config_make(type_b, 1);
+                _cleanup_free_ char *text = text_format(
+                        GOOD EMULATORS
+                        ", 'devices': [{'name': 'pci_0000_41_00_4', 'address': '0000:41:00.4',"
+                        " 'vendor_id': 4318, 'product_id': 7864, 'is_vgpu_function': true,"
+                        " 'physical_function': '0000:41:00.0',"
+                        " 'mdev_types': [{'id': 'A', 'available_instances': 1%s}]},"
+                        " {'name': 'pci_0000_42_00_0', 'address': '0000:42:00.0',"
+                        " 'mdev_types': [{'id': 'B', 'available_instances': 1}]}]" GUEST(
+                                ", 'pci_addresses': ['%s']"),
+                        rows[i].current, rows[i].address);
+
+                host = host_new(text);
+                config.report_in_placement = true;
+                assert_int_equal(specs_add(&config.pci_specs, "{'vendor_id': '10de'}", NULL), 0);
+                document = find(&config, host);
+                if (count(document) != (rows[i].words ? 1 : 0) ||
+                    (rows[i].words && !strstr(get(document, 0, "text"), rows[i].words)))
+                        fail_msg("%zu: %s", i, get(document, 0, "text"));
                 pci_specs_done(&config.pci_specs);
         }
 }
@@ -384,5 +426,5 @@ static void test_many_guests_are_one_finding(void **state)
 }
 
 TEST_MAIN(test_table, test_like_pci_siblings, test_sections_that_clean_nothing,
-          test_sets_of_devices, test_long_names_are_cut, test_errors_come_first,
-          test_many_guests_are_one_finding)
+          test_functions_of_device_spec, test_sets_of_devices, test_long_names_are_cut,
+          test_errors_come_first, test_many_guests_are_one_finding)
