@@ -82,9 +82,11 @@ int health_child_start(HealthChild **ret, const char *cursor, Error *reterr)
         int pipes[2], r;
         pid_t pid = 0;
 
-        if (!child || !option)
+        if (!child)
                 return error_oom(reterr);
         child->fd = -EBADF;
+        if (!option)
+                return error_oom(reterr);
         if (pipe2(pipes, O_CLOEXEC) < 0)
                 return error_setf(reterr, errno, "pipe: %s", strerror(errno));
         child->fd = pipes[0];
