@@ -328,6 +328,7 @@ static int handle_recovery(HealthMonitor *monitor, const HealthMessage *message)
         if (!device)
                 return 0;
         was_reported = health_record_remove(&monitor->record, device, message->rule);
+        monitor->is_changed = monitor->is_changed || was_reported; /* also if the lift fails */
         r = cordon_lift_by_rule(monitor->config.cordon, host.tree, &monitor->config.root, device,
                                 message->rule, &error);
         if (r < 0)
