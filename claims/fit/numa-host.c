@@ -300,12 +300,19 @@ static bool divides(uint64_t page_kib, uint64_t memory_mb)
         return memory_mb * 1024 % page_kib == 0;
 }
 
-/* Finds the largest page size with enough free pages that the memory fills completely. Returns
- * false if there is none. *ret_most (0 before) is then the largest free amount of one page size
- * that the memory fills, in MiB. */
-static bool find_large(const NumaHost *host, const HostCell *cell, uint64_t memory_mb,
+/* Compares the pages of the verdict's size with the inventory of the cell's provider. */
+static bool fit_page_provider(const NumaHost *host, const NumaCapacity *capacity,
+                              uint64_t memory_mb, NumaVerdict *ret);
+
+/* Finds the largest page size with enough free pages, also by its inventory, that the memory fills
+ * completely. Returns false if there is none. ret->page_kib (0 before) is then the largest size of
+ * which only the inventory has too few pages, or 0. *ret_most (0 before) is the largest free amount
+ * of one page size that the memory fills, in MiB. */
+static bool find_large(const NumaHost *host, const NumaCapacity *capacity, uint64_t memory_mb,
                        NumaVerdict *ret, uint64_t *ret_most)
 {
+        const HostCell *cell = capacity->cell;
+
         for (size_t i = cell->n_pages; i > 0; i--) {
                 const HostPages *pages = &cell->pages[i - 1];
                 uint64_t left;
@@ -314,8 +321,13 @@ static bool find_large(const NumaHost *host, const HostCell *cell, uint64_t memo
                         continue;
                 left = count_large(host, cell, pages);
                 if (left >= memory_mb) {
-                        ret->page_kib = pages->size_kib;
-                        return true;
+                        NumaVerdict verdict = { .page_kib = pages->size_kib };
+                        bool fits = fit_page_provider(host, capacity, memory_mb, &verdict);
+
+                        if (fits || ret->page_kib == 0)
+                                ret->page_kib = pages->size_kib;
+                        if (fits)
+                                return true;
                 }
                 *ret_most = MAX(*ret_most, left);
         }
@@ -366,11 +378,13 @@ static bool fit_pages(const NumaHost *host, const NumaCapacity *capacity, const 
         case NUMA_PAGES_SMALL:
                 return fit_small(capacity, memory_mb, ret);
         case NUMA_PAGES_LARGE:
-                return find_large(host, capacity->cell, memory_mb, ret, &most) ||
+                return find_large(host, capacity, memory_mb, ret, &most) || ret->page_kib > 0 ||
                        fail_pages("large", memory_mb, most, ret);
         case NUMA_PAGES_ANY:
-                return find_large(host, capacity->cell, memory_mb, ret, &most) ||
-                       fit_small(capacity, memory_mb, ret);
+                if (find_large(host, capacity, memory_mb, ret, &most))
+                        return true;
+                ret->page_kib = 0;
+                return fit_small(capacity, memory_mb, ret);
         case NUMA_PAGES_SIZE:
                 return numa->page_kib == host->facts->small_page_kib
                                ? fit_small(capacity, memory_mb, ret)

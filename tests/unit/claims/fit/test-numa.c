@@ -336,6 +336,31 @@ static void test_cells_as_providers(void **state)
         }
 }
 
+/* Of the sizes with enough free pages, one without capacity in its inventory is not taken. */
+static void test_large_pages_need_capacity(void **state)
+{
+        _cleanup_(host_view_freep) HostView *view =
+                make_view("host DISK_GB=100; host_NUMA0<host VCPU=2 MEMORY_MB=4096 "
+                          "CUSTOM_HUGEPAGES_2M=512 CUSTOM_HUGEPAGES_1G=1 +HW_NUMA_ROOT");
+        static const NumaCellSpec cell = { 2, 6, 2, 4096, 512, 1, 0 };
+        NumaFixture facts;
+        const Case unused = { "VCPU=1,MEMORY_MB=1024 & page_size=large", CLAIM_DONE,
+                              "0@0:0 1048576 1024;" },
+                   used = { "VCPU=1,MEMORY_MB=1024 & page_size=large", CLAIM_DONE,
+                            "0@0:0 2048 1024;" },
+                   full = { "VCPU=1,MEMORY_MB=1024 & page_size=large", CLAIM_E_NO_CAPACITY,
+                            "Guest cell 0 (CUSTOM_HUGEPAGES_1G) on host cell 0: " },
+                   any = { "VCPU=1,MEMORY_MB=1024 & page_size=any", CLAIM_DONE, "0@0:0 0 1024;" };
+
+        numa_fixture_make(&facts, &cell, 1);
+        run_cases(view, &facts.facts, &unused, 1);
+        use_some(view, "host_NUMA0", "CUSTOM_HUGEPAGES_1G", 1);
+        run_cases(view, &facts.facts, &used, 1);
+        use_some(view, "host_NUMA0", "CUSTOM_HUGEPAGES_2M", 1);
+        run_cases(view, &facts.facts, &full, 1);
+        run_cases(view, &facts.facts, &any, 1);
+}
+
 /* The fit takes exactly the allocations, with the ratios, devices and cells of the host. */
 static void test_placed(void **state)
 {
@@ -501,5 +526,5 @@ static void test_many_sets(void **state)
 }
 
 TEST_MAIN(test_policies, test_pages, test_memory, test_isolate, test_order, test_devices,
-          test_cells_as_providers, test_placed, test_host_without_root, test_explain, test_bound,
-          test_many_sets)
+          test_cells_as_providers, test_large_pages_need_capacity, test_placed,
+          test_host_without_root, test_explain, test_bound, test_many_sets)
