@@ -282,6 +282,12 @@ static void remove_other_classes(Provider *provider, const char *resource_class)
                                                   provider->inventories[i - 1].resource_class);
 }
 
+static bool is_ours(const TreeUpdate *update, const Provider *provider)
+{
+        return provider != update->root && string_set_contains(&provider->traits, managed_trait) &&
+               provider_tree_in_subtree(update->tree, provider, &update->root->uuid);
+}
+
 /* Creates or updates the provider of a view. */
 static int apply_view(TreeUpdate *update, const PciView *view, Error *reterr)
 {
@@ -294,8 +300,7 @@ static int apply_view(TreeUpdate *update, const PciView *view, Error *reterr)
         if (!view->resource_class[0]) {
                 /* without a spec, class and traits come from the provider */
                 provider = provider_tree_find_name(update->tree, name);
-                if (!provider || provider->n_inventories != 1 ||
-                    !string_set_contains(&provider->traits, managed_trait))
+                if (!provider || provider->n_inventories != 1 || !is_ours(update, provider))
                         return 0;
                 return set_total(provider, provider->inventories[0].resource_class, view, reterr);
         }
@@ -313,12 +318,6 @@ static int apply_view(TreeUpdate *update, const PciView *view, Error *reterr)
         if (r < 0)
                 return r;
         return string_set_copy(&provider->traits, &view->traits) < 0 ? error_oom(reterr) : 0;
-}
-
-static bool is_ours(const TreeUpdate *update, const Provider *provider)
-{
-        return provider != update->root && string_set_contains(&provider->traits, managed_trait) &&
-               provider_tree_in_subtree(update->tree, provider, &update->root->uuid);
 }
 
 /* Parses the address in the name of a provider; "" if there is none. */

@@ -246,7 +246,9 @@ static void withhold(const TreeUpdate *update, const DeviceSet *set)
 
         make_name(update->root, set, name);
         provider = provider_tree_find_name(update->tree, name);
-        for (size_t i = 0; provider && i < provider->n_inventories; i++)
+        if (!provider || !provider_tree_in_subtree(update->tree, provider, &update->root->uuid))
+                return;
+        for (size_t i = 0; i < provider->n_inventories; i++)
                 provider->inventories[i].inventory.reserved =
                         provider->inventories[i].inventory.total;
 }

@@ -210,6 +210,25 @@ static void test_contradictions_withhold_the_set(void **state)
         device_set_done(&shapes.set);
 }
 
+/* A provider of that name below another root belongs to another writer. */
+static void test_a_foreign_provider_is_not_withheld(void **state)
+{
+        HostShapes shapes = { 0 };
+        HostConfig config = config_with(&shapes);
+        _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);
+        Uuid root = { "aaaaaaaa-0000-4000-8000-000000000002" };
+        Provider *other;
+        Error problem;
+
+        assert_int_equal(provider_tree_add(tree, &root, "other", NULL, &other, NULL), 0);
+        fixture_put(tree, other, "cn1_shapes_hgx", "CUSTOM_GPU=4");
+        assert_int_equal(specs_add(&config.pci_specs, "{'address': '0000:02:00.0'}", NULL), 0);
+        assert_int_equal(update(tree, &config, HOST(GPUS), "", "", &problem), 0);
+        assert_int_equal(tree->providers[2]->inventories[0].inventory.reserved, 0);
+        pci_specs_done(&config.pci_specs);
+        device_set_done(&shapes.set);
+}
+
 /* Providers of other names, and the one of a set that stays, are left alone. */
 static void test_a_set_without_a_section_is_removed(void **state)
 {
@@ -238,4 +257,4 @@ static void test_a_set_without_a_section_is_removed(void **state)
 }
 
 TEST_MAIN(test_inventory, test_a_part_of_a_device_of_slots, test_contradictions_withhold_the_set,
-          test_a_set_without_a_section_is_removed)
+          test_a_foreign_provider_is_not_withheld, test_a_set_without_a_section_is_removed)
