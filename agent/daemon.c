@@ -472,6 +472,7 @@ static void put_in_force(Daemon *daemon, Engine *engine)
         claim_queue_set_mode(daemon->queue, config->claim_mode, config->reporter.nova,
                              config->has_placement);
         claim_service_set(daemon->claims, &settings);
+        daemon->engine.driver->replaced = true;
         engine_done(&daemon->engine);
         daemon->engine = *engine;
         daemon->reloaded = true;

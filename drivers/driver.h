@@ -64,7 +64,7 @@ typedef struct DriverEvent {
 typedef struct Driver {
         const char *name;
         struct Poller *poller; /* drivers/poll-thread.c */
-        bool replaced; /* another driver replaced this one, so driver_free() does not wait */
+        bool replaced; /* the owner uses another driver now, so driver_free() does not wait */
 } Driver;
 
 /* Stops the thread and frees the driver. Waits up to two seconds, and not at all if another

@@ -399,8 +399,6 @@ int poll_thread_start(Driver **ret, const char *name, const PollSource *source, 
         }
         driver->name = name;
         driver->poller = poller;
-        if (before)
-                before->replaced = true;
         *ret = TAKE_PTR(driver);
         return 0;
 }

@@ -9,9 +9,9 @@
  * thread does not connect before the first poll. The configuration is borrowed and must not
  * change while the driver exists.
  *
- * The new driver replaces before (NULL: none), which the caller frees next. Freeing it then
- * waits for none of its calls. If both drivers have the same address, the new one polls after
- * the last call of the old one has returned.
+ * The new driver replaces before (NULL: none). The caller then sets its member "replaced" and frees
+ * it, which waits for none of its calls. If both drivers have the same address, the new one polls
+ * after the last call of the old one has returned.
  *
  * An unknown name is -ENOENT. A configuration that the driver rejects is -EINVAL, with the name of
  * the option. Other errors are -ENOMEM, and -EMFILE or -EAGAIN if the descriptors or the thread
