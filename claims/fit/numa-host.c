@@ -305,9 +305,9 @@ static bool fit_page_provider(const NumaHost *host, const NumaCapacity *capacity
                               uint64_t memory_mb, NumaVerdict *ret);
 
 /* Finds the largest page size with enough free pages, also by its inventory, that the memory fills
- * completely. Returns false if there is none. ret->page_kib (0 before) is then the largest size of
- * which only the inventory has too few pages, or 0. *ret_most (0 before) is the largest free amount
- * of one page size that the memory fills, in MiB. */
+ * completely. Returns false if there is none. Then ret->page_kib (0 before) is the largest size of
+ * which only the inventory has too few pages, or 0. Also then, *ret_most (0 before) is the largest
+ * free amount of one page size in MiB. */
 static bool find_large(const NumaHost *host, const NumaCapacity *capacity, uint64_t memory_mb,
                        NumaVerdict *ret, uint64_t *ret_most)
 {

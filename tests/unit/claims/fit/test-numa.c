@@ -336,7 +336,7 @@ static void test_cells_as_providers(void **state)
         }
 }
 
-/* Of the sizes with enough free pages, one without capacity in its inventory is not taken. */
+/* A size with enough free pages is not taken if its inventory has no capacity. */
 static void test_large_pages_need_capacity(void **state)
 {
         _cleanup_(host_view_freep) HostView *view =
