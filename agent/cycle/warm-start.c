@@ -122,7 +122,7 @@ int warm_start_take(const char *state_dir, const Uuid *root, WarmStart *ret, Err
 
         if (!path)
                 return error_oom(reterr);
-        r = state_file_load(path, WARM_FORMAT, read_file, &warm, reterr);
+        r = state_file_load(path, WARM_FORMAT, false, read_file, &warm, reterr);
         if (r <= 0)
                 return r;
         /* Remove the file before its content is used. If it stayed and this process were killed,

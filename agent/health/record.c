@@ -196,7 +196,7 @@ int health_record_load(HealthRecord *record, const char *state_dir, Error *reter
         *record = (HealthRecord){ .path = path, .words = strdup("") };
         if (!path || !record->words)
                 return error_oom(reterr);
-        r = state_file_load(path, HEALTH_FORMAT, read_record, record, reterr);
+        r = state_file_load(path, HEALTH_FORMAT, false, read_record, record, reterr);
         if (r < 0 && r != -ENOMEM) {
                 while (record->n_reports > 0)
                         drop_report(record, record->n_reports - 1);

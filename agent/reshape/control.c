@@ -322,7 +322,7 @@ static int load_image(const char *state_dir, const char *name, ReshapeImage *ret
 
         if (!path)
                 return error_oom(reterr);
-        r = state_file_read(path, RESHAPE_FORMAT, &document, reterr);
+        r = state_file_read(path, RESHAPE_FORMAT, false, &document, reterr);
         return r < 0 ? r : reshape_image_from_json(document, ret, reterr);
 }
 

@@ -98,7 +98,7 @@ int last_run_begin(const char *state_dir, bool is_new, StartReason *ret, Error *
         *ret = START_UNKNOWN;
         if (!path)
                 return error_oom(reterr);
-        r = state_file_load(path, LAST_RUN_FORMAT, judge_file, &judgement, reterr);
+        r = state_file_load(path, LAST_RUN_FORMAT, false, judge_file, &judgement, reterr);
         *ret = r == 0 ? last_run_judge(NULL, is_new, "", "") : judgement.reason;
         written = write_run(path, false, r < 0 ? NULL : reterr);
         return MIN(r, written);

@@ -7,9 +7,10 @@
  *
  * A file with content that cannot be used is set aside as PATH.corrupt, or removed if the rename
  * fails. So the daemon starts without it, and the operator can still examine a file that was set
- * aside. A file that cannot be read stays, and the caller gets the error. SUFFIX must be unique if
- * two processes can write the file at the same time. The lock of the state folder, which is also
- * taken here, prevents that for all files of the daemon, but not for compute_id. */
+ * aside. A dry run leaves it. A file that cannot be read stays, and the caller gets the error,
+ * which differs from that of a damaged file. SUFFIX must be unique if two processes can write the
+ * file at the same time. The lock of the state folder, which is also taken here, prevents that for
+ * all files of the daemon, but not for compute_id. */
 
 #include "agent/state/state-file.h"
 
@@ -134,7 +135,18 @@ static void set_aside(const char *path)
                 (void)unlink(path);
 }
 
-int state_file_read(const char *path, const char *format, json_t **ret, Error *reterr)
+/* Makes the error for a file whose content cannot be used, and sets the file aside unless
+ * read_only. */
+static int refuse_content(const char *path, bool read_only, Error *reterr)
+{
+        if (!read_only)
+                set_aside(path);
+        return error_prefixf(reterr, -EBADMSG, "%.100s: %s", path,
+                             read_only ? "damaged" : "set aside");
+}
+
+int state_file_read(const char *path, const char *format, bool read_only, json_t **ret,
+                    Error *reterr)
 {
         _cleanup_free_ char *text = NULL;
         _cleanup_json_ json_t *json = NULL;
@@ -153,20 +165,18 @@ int state_file_read(const char *path, const char *format, json_t **ret, Error *r
                 return r;
         if (r == 0 && strcmp(found, format) != 0)
                 r = error_setf(reterr, EBADMSG, "its format is \"%.40s\"", found);
-        if (r < 0) {
-                set_aside(path);
-                return error_prefixf(reterr, -EBADMSG, "%.100s: set aside", path);
-        }
+        if (r < 0)
+                return refuse_content(path, read_only, reterr);
         *ret = TAKE_PTR(json);
         return 0;
 }
 
-int state_file_load(const char *path, const char *format,
+int state_file_load(const char *path, const char *format, bool read_only,
                     int (*read)(const json_t *json, void *userdata, Error *reterr), void *userdata,
                     Error *reterr)
 {
         _cleanup_json_ json_t *json = NULL;
-        int r = state_file_read(path, format, &json, reterr);
+        int r = state_file_read(path, format, read_only, &json, reterr);
 
         if (r == -ENOENT)
                 return 0;
@@ -174,7 +184,7 @@ int state_file_load(const char *path, const char *format,
                 return r;
         r = read(json, userdata, reterr);
         if (r < 0 && r != -ENOMEM)
-                set_aside(path);
+                return refuse_content(path, read_only, reterr);
         return r < 0 ? r : 1;
 }
 

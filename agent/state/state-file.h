@@ -18,10 +18,11 @@ int state_file_write(const char *path, const json_t *json, Error *reterr);
 /* Reads a JSON object whose member "format" equals format; the caller owns it. Returns -ENOENT
  * without words if there is no file. Another content gives -EBADMSG with words, and the file is
  * renamed to PATH.corrupt (over an older one), or removed if that fails. The same happens if the
- * memory ends inside of a string (json_parse()). The file stays if memory is too short for that, or
- * if the folder cannot be written. Other errors, also -ENOMEM and those for a file above 16 MiB,
- * are a negative errno with words, and the file stays. */
-int state_file_read(const char *path, const char *format, json_t **ret, Error *reterr);
+ * memory ends inside of a string (json_parse()). The file stays if memory is too short for that, if
+ * the folder cannot be written, or if read_only (--dry-run). Other errors, also -ENOMEM and those
+ * for a file above 16 MiB, are a negative errno with words, and the file stays. */
+int state_file_read(const char *path, const char *format, bool read_only, json_t **ret,
+                    Error *reterr);
 
 /* Writes text to PATH.SUFFIX, syncs it, gives it its name and syncs the folder. replace: it takes
  * the place of an old file in one step. Otherwise an old file gives -EEXIST.
@@ -37,9 +38,9 @@ int state_file_put(const char *path, const char *suffix, const char *text, mode_
 int state_file_remove(const char *path);
 
 /* Reads the file like state_file_read() and passes its content to read(). The content is borrowed
- * during that call. Returns 1, 0 if there is no file, or a negative errno with words. A file that
- * read() rejects is set aside likewise, except after -ENOMEM. */
-int state_file_load(const char *path, const char *format,
+ * during that call. Returns 1, 0 if there is no file, or an error of state_file_read(). A file that
+ * read() rejects is damaged likewise, except after -ENOMEM. */
+int state_file_load(const char *path, const char *format, bool read_only,
                     int (*read)(const json_t *json, void *userdata, Error *reterr), void *userdata,
                     Error *reterr);
 

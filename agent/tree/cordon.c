@@ -392,7 +392,8 @@ int cordon_new(Cordon **ret, const char *state_dir, bool read_only)
         if (!cordon->state_file)
                 return -ENOMEM;
         cordon->read_only = read_only;
-        r = state_file_load(cordon->state_file, CORDON_FORMAT, read_entries, cordon, &error);
+        r = state_file_load(cordon->state_file, CORDON_FORMAT, read_only, read_entries, cordon,
+                            &error);
         if (r == -ENOMEM || update_words(cordon, NULL) < 0)
                 return -ENOMEM;
         if (r < 0)

@@ -46,8 +46,8 @@ typedef struct CordonState {
 } CordonState;
 
 /* Loads the cordons. A file that cannot be read is logged as an error. There are no cordons then. A
- * damaged entry is logged and left out. read_only: later changes are not written (--dry-run), but a
- * damaged file is set aside (state_file_load()). Returns -ENOMEM on failure. */
+ * damaged entry is logged and left out. read_only: later changes are not written (--dry-run), and a
+ * damaged file is not set aside. Returns -ENOMEM on failure. */
 int cordon_new(Cordon **ret, const char *state_dir, bool read_only);
 Cordon *cordon_free(Cordon *cordon);
 DEFINE_CLEANUP(Cordon *, cordon_free);

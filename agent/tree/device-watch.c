@@ -81,8 +81,8 @@ static int read_ledger(const json_t *json, void *userdata, Error *reterr)
 static void load(DeviceWatch *watch)
 {
         Error error;
-        int r = state_file_load(watch->state_file, DEVICE_LEDGER_FORMAT, read_ledger,
-                                &watch->ledger, &error);
+        int r = state_file_load(watch->state_file, DEVICE_LEDGER_FORMAT, watch->read_only,
+                                read_ledger, &watch->ledger, &error);
 
         if (r < 0)
                 log_warning("Starting a new list of expected devices: %s", error.text);

@@ -33,7 +33,8 @@ typedef struct DeviceWatch {
 
 /* Loads the ledger. A file that cannot be read is logged, and the ledger is then empty. config is
  * borrowed, device_specs only for the call. hold_usec is that of DeviceUpdateInput. read_only: the
- * file is not written (--dry-run), but a damaged one is set aside. Returns -ENOMEM on failure. */
+ * file is not written (--dry-run), and a damaged one is not set aside. Returns -ENOMEM on failure.
+ */
 int device_watch_new(DeviceWatch **ret, const char *state_dir, const HostConfig *config,
                      char *const device_specs[], uint64_t hold_usec, bool read_only);
 DeviceWatch *device_watch_free(DeviceWatch *watch);

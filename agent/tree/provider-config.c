@@ -116,8 +116,8 @@ int provider_config_new(ProviderConfig **ret, const char *location, const char *
         config->owner_trait = strdup(owner_trait ? owner_trait : "");
         if (!config->state_file || !config->location || !config->owner_trait)
                 return -ENOMEM;
-        if (state_file_load(config->state_file, PROVIDER_ADDITIONS_FORMAT, read_additions,
-                            &config->added, &error) < 0)
+        if (state_file_load(config->state_file, PROVIDER_ADDITIONS_FORMAT, read_only,
+                            read_additions, &config->added, &error) < 0)
                 on_problem(error.text, config);
         *ret = TAKE_PTR(config);
         return 0;

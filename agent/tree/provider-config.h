@@ -14,7 +14,8 @@ typedef struct ProviderConfig ProviderConfig;
 /* Loads the additions. A file of them that cannot be read, also for lack of memory, is logged, and
  * there are none then. Texts are copied. location can be a folder that does not exist: then there
  * are no additions. owner_trait marks the providers with additions; NULL: none. read_only: the
- * state is not written (--dry-run), but a damaged file is set aside. Returns -ENOMEM on failure. */
+ * state is not written (--dry-run), and a damaged file is not set aside. Returns -ENOMEM on
+ * failure. */
 int provider_config_new(ProviderConfig **ret, const char *location, const char *state_dir,
                         const char *owner_trait, bool read_only);
 ProviderConfig *provider_config_free(ProviderConfig *config);

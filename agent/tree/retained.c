@@ -200,7 +200,8 @@ int retained_new(Retained **ret, const char *state_dir, bool read_only)
         if (!retained->state_file)
                 return -ENOMEM;
         retained->read_only = read_only;
-        r = state_file_load(retained->state_file, RETAINED_FORMAT, read_items, retained, &error);
+        r = state_file_load(retained->state_file, RETAINED_FORMAT, read_only, read_items, retained,
+                            &error);
         retained->changed = false;
         if (r == -ENOMEM)
                 return r;

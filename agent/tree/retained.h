@@ -28,8 +28,8 @@ typedef enum RetainedUse {
 } RetainedUse;
 
 /* Loads the file. A file that cannot be read is logged and ignored, and so is a damaged item of it,
- * without the others. read_only: the file is not written (--dry-run), but one that is no list is
- * set aside. Returns -ENOMEM on failure. */
+ * without the others. read_only: the file is not written (--dry-run), and one that is no list is
+ * not set aside. Returns -ENOMEM on failure. */
 int retained_new(Retained **ret, const char *state_dir, bool read_only);
 Retained *retained_free(Retained *retained);
 DEFINE_CLEANUP(Retained *, retained_free);

@@ -177,6 +177,16 @@ class TestOnce(AgentCase):
             self.assertIn('POST /resource_providers', done.stdout)
             self.assertEqual(list(state.rglob('*')), [])
 
+    def test_dry_run_leaves_damaged_state(self):
+        agent = self.make_agent()
+        agent.run('--once', code=0)
+        for name in ('cordon', 'devices', 'provider-config', 'retained'):
+            (agent.state / (name + '.json')).write_text('{')
+        before = sorted((path.name, path.read_bytes()) for path in agent.state.iterdir())
+        words = agent.run('--dry-run', code=0).stderr
+        self.assertIn('cordon.json: damaged', words)
+        self.assertEqual(sorted((path.name, path.read_bytes()) for path in agent.state.iterdir()), before)
+
     def test_a_bad_value_exits_78_with_file_line_and_key(self):
         agent = self.make_agent({'DEFAULT': {'reserved_host_memory_mb': 'lots'}})
         done = agent.run('--once', code=78)

@@ -21,10 +21,10 @@ static void test_write_and_read(void **state)
         _cleanup_json_ json_t *back = NULL;
         struct stat st;
 
-        assert_int_equal(state_file_read(path, FORMAT, &back, NULL), -ENOENT);
+        assert_int_equal(state_file_read(path, FORMAT, false, &back, NULL), -ENOENT);
         for (int i = 0; i < 2; i++)
                 assert_int_equal(state_file_write(path, json, NULL), 0);
-        assert_int_equal(state_file_read(path, FORMAT, &back, NULL), 0);
+        assert_int_equal(state_file_read(path, FORMAT, false, &back, NULL), 0);
         assert_true(json_equal(json, back));
         assert_int_equal(stat(path, &st), 0);
         assert_int_equal(st.st_mode & 0777, 0600);
@@ -44,9 +44,9 @@ static void test_corrupt_is_set_aside(void **state)
                 Error error = ERROR_NULL;
 
                 scratch_write(folder, "s.json", texts[i]);
-                assert_int_equal(state_file_read(path, FORMAT, &back, &error), -EBADMSG);
+                assert_int_equal(state_file_read(path, FORMAT, false, &back, &error), -EBADMSG);
                 assert_non_null(strstr(error.text, "set aside"));
-                assert_int_equal(state_file_read(path, FORMAT, &back, &error), -ENOENT);
+                assert_int_equal(state_file_read(path, FORMAT, false, &back, &error), -ENOENT);
                 if (!texts[i][0])
                         continue;
                 aside = scratch_read(folder, "s.json.corrupt");
@@ -66,7 +66,7 @@ static void test_old_file_stays_when_writing_fails(void **state)
         scratch_mkdir(folder, "s.json.new"); /* a folder prevents the write, also for root */
         assert_true(state_file_write(path, json, &error) < 0);
         assert_non_null(strstr(error.text, "Cannot write"));
-        assert_int_equal(state_file_read(path, FORMAT, &back, NULL), 0);
+        assert_int_equal(state_file_read(path, FORMAT, false, &back, NULL), 0);
         assert_true(state_file_write("/nowhere/at/all", json, NULL) == -ENOENT);
 }
 
@@ -147,16 +147,39 @@ static void test_content_that_is_refused_is_set_aside(void **state)
         Error error = ERROR_NULL;
         json_int_t number = 0;
 
-        assert_int_equal(state_file_load(path, FORMAT, read_number, &number, &error), 0);
+        assert_int_equal(state_file_load(path, FORMAT, false, read_number, &number, &error), 0);
         scratch_write(folder, "s.json", "{\"format\": \"" FORMAT "\", \"number\": 5}");
-        assert_int_equal(state_file_load(path, FORMAT, read_number, &number, &error), 1);
+        assert_int_equal(state_file_load(path, FORMAT, false, read_number, &number, &error), 1);
         assert_int_equal(number, 5);
         scratch_write(folder, "s.json", "{\"format\": \"" FORMAT "\"}");
-        assert_int_equal(state_file_load(path, FORMAT, read_number, &number, &error), -EINVAL);
-        assert_string_equal(error.text, "no number");
+        assert_int_equal(state_file_load(path, FORMAT, false, read_number, &number, &error),
+                         -EBADMSG);
+        assert_non_null(strstr(error.text, "no number"));
         aside = scratch_read(folder, "s.json.corrupt");
         assert_non_null(aside);
-        assert_int_equal(state_file_load(path, FORMAT, read_number, &number, &error), 0);
+        assert_int_equal(state_file_load(path, FORMAT, false, read_number, &number, &error), 0);
+}
+
+/* A dry run reports damaged content, and the service finds the file as it was. */
+static void test_a_dry_run_leaves_damaged_content(void **state)
+{
+        static const char *const texts[] = { "{", "{\"format\": \"" FORMAT "\"}" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+                _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+                _cleanup_free_ char *path = scratch_path(folder, "s.json"), *left = NULL;
+                _cleanup_free_ char *aside = scratch_path(folder, "s.json.corrupt");
+                Error error = ERROR_NULL;
+                json_int_t number = 0;
+
+                scratch_write(folder, "s.json", texts[i]);
+                assert_int_equal(state_file_load(path, FORMAT, true, read_number, &number, &error),
+                                 -EBADMSG);
+                assert_non_null(strstr(error.text, "s.json: damaged"));
+                left = scratch_read(folder, "s.json");
+                assert_string_equal(left, texts[i]);
+                assert_int_equal(access(aside, F_OK), -1);
+        }
 }
 
 /* A process never rejects its own lock, so a child tries to take it. */
@@ -184,4 +207,5 @@ static void test_a_second_process_is_refused(void **state)
 
 TEST_MAIN(test_write_and_read, test_corrupt_is_set_aside, test_old_file_stays_when_writing_fails,
           test_result_says_which_file_is_in_force, test_removal_needs_the_sync_of_the_folder,
-          test_content_that_is_refused_is_set_aside, test_a_second_process_is_refused)
+          test_content_that_is_refused_is_set_aside, test_a_dry_run_leaves_damaged_content,
+          test_a_second_process_is_refused)
