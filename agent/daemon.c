@@ -371,14 +371,17 @@ static int make_engine(Daemon *daemon, Config *config, Engine *ret, Error *reter
                        daemon->engine.driver, reterr);
         if (r < 0)
                 return r;
-        if (provider_config_new(&engine.provider_config, config->provider_config_location,
-                                config->state_dir, config->driver.host.owner_trait,
-                                read_only) < 0 ||
-            device_watch_new(&engine.device_watch, config->state_dir, &config->driver.host,
-                             config->device_specs, config->device_hold_usec, read_only) < 0 ||
-            cordon_list_members(&config->driver.host, &members) < 0)
-                return error_oom(reterr);
-        r = make_tracker(daemon, &engine, reterr);
+        r = provider_config_new(&engine.provider_config, config->provider_config_location,
+                                config->state_dir, config->driver.host.owner_trait, read_only,
+                                reterr);
+        if (r >= 0)
+                r = device_watch_new(&engine.device_watch, config->state_dir, &config->driver.host,
+                                     config->device_specs, config->device_hold_usec, read_only,
+                                     reterr);
+        if (r >= 0)
+                r = make_tracker(daemon, &engine, reterr);
+        if (r >= 0 && cordon_set_members(daemon->cordon, &config->driver.host) < 0)
+                r = error_oom(reterr);
         if (r < 0)
                 return r;
         cordon_set_members(daemon->cordon, &members);
@@ -591,18 +594,22 @@ static int set_up_claims(Daemon *daemon, Error *reterr)
         _cleanup_free_ char *path = text_format("%s/%s", config->state_dir, config->claim_db);
         char host[HOST_NAME_MAX + 1] = "";
         const ClaimSettings settings = claim_settings(config);
+        bool read_only = daemon->mode == DAEMON_DRY_RUN;
+        int r;
 
         if (!path)
                 return error_oom(reterr);
         if (config->host[0] == '\0' && gethostname(host, sizeof(host) - 1) < 0)
                 return error_setf(reterr, errno, "Cannot read the host's name: %s",
                                   strerror(errno));
-        if (claim_service_new(&daemon->claims, daemon->mode == DAEMON_DRY_RUN ? NULL : path,
+        if (claim_service_new(&daemon->claims, read_only ? NULL : path,
                               config->host[0] ? config->host : host, &settings) < 0)
                 return error_oom(reterr);
-        if (cordon_new(&daemon->cordon, config->state_dir, daemon->mode == DAEMON_DRY_RUN) < 0 ||
-            retained_new(&daemon->retained, config->state_dir, daemon->mode == DAEMON_DRY_RUN) < 0)
-                return error_oom(reterr);
+        r = cordon_new(&daemon->cordon, config->state_dir, read_only, reterr);
+        if (r >= 0)
+                r = retained_new(&daemon->retained, config->state_dir, read_only, reterr);
+        if (r < 0)
+                return r;
         claim_service_set_closed(daemon->claims, cordon_view(daemon->cordon).host,
                                  cordon_view(daemon->cordon).devices);
         return 0;

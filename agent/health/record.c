@@ -197,13 +197,13 @@ int health_record_load(HealthRecord *record, const char *state_dir, Error *reter
         if (!path || !record->words)
                 return error_oom(reterr);
         r = state_file_load(path, HEALTH_FORMAT, false, read_record, record, reterr);
-        if (r < 0 && r != -ENOMEM) {
+        if (r == -EBADMSG) {
                 while (record->n_reports > 0)
                         drop_report(record, record->n_reports - 1);
                 record->sightings.n_items = 0;
         }
         update_words(record);
-        return r == -ENOMEM ? r : r < 0;
+        return r == -EBADMSG ? 1 : MIN(r, 0);
 }
 
 /* Reports */

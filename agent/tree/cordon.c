@@ -380,21 +380,20 @@ static int read_entries(const json_t *json, void *userdata, Error *reterr)
                                   reterr);
 }
 
-int cordon_new(Cordon **ret, const char *state_dir, bool read_only)
+int cordon_new(Cordon **ret, const char *state_dir, bool read_only, Error *reterr)
 {
         _cleanup_(cordon_freep) Cordon *cordon = calloc(1, sizeof(Cordon));
         Error error = ERROR_NULL;
         int r;
 
-        if (!cordon)
-                return -ENOMEM;
-        cordon->state_file = text_format("%s/cordon.json", state_dir);
-        if (!cordon->state_file)
-                return -ENOMEM;
+        if (!cordon || !(cordon->state_file = text_format("%s/cordon.json", state_dir)))
+                return error_oom(reterr);
         cordon->read_only = read_only;
         r = state_file_load(cordon->state_file, CORDON_FORMAT, read_only, read_entries, cordon,
                             &error);
-        if (r == -ENOMEM || update_words(cordon, NULL) < 0)
+        if (r < 0 && r != -EBADMSG)
+                return error_setf(reterr, r, "%s", error_text(&error, r));
+        if (update_words(cordon, reterr) < 0)
                 return -ENOMEM;
         if (r < 0)
                 log_event(LOG_ERR, MESSAGE_CORDON_LOST, NULL, "The list of cordons is lost: %s",

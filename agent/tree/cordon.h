@@ -45,10 +45,11 @@ typedef struct CordonState {
         uint64_t lifted_usec; /* CLOCK_REALTIME when a person lifted a cordon last; 0: never */
 } CordonState;
 
-/* Loads the cordons. A file that cannot be read is logged as an error. There are no cordons then. A
- * damaged entry is logged and left out. read_only: later changes are not written (--dry-run), and a
- * damaged file is not set aside. Returns -ENOMEM on failure. */
-int cordon_new(Cordon **ret, const char *state_dir, bool read_only);
+/* Loads the cordons. A damaged file is logged as an error. There are no cordons then. A damaged
+ * entry is logged and left out. read_only: later changes are not written (--dry-run), and a damaged
+ * file is not set aside. Returns a negative errno with words if the file cannot be read, because a
+ * later write would replace it. */
+int cordon_new(Cordon **ret, const char *state_dir, bool read_only, Error *reterr);
 Cordon *cordon_free(Cordon *cordon);
 DEFINE_CLEANUP(Cordon *, cordon_free);
 

@@ -77,33 +77,39 @@ static int read_ledger(const json_t *json, void *userdata, Error *reterr)
         return device_ledger_from_json(json, userdata, reterr);
 }
 
-/* Loads the ledger. A file that cannot be read is logged, and the ledger is empty then. */
-static void load(DeviceWatch *watch)
+/* Loads the ledger. A damaged file is logged, and the ledger is empty then. */
+static int load(DeviceWatch *watch, Error *reterr)
 {
-        Error error;
+        Error error = ERROR_NULL;
         int r = state_file_load(watch->state_file, DEVICE_LEDGER_FORMAT, watch->read_only,
                                 read_ledger, &watch->ledger, &error);
 
+        if (r < 0 && r != -EBADMSG)
+                return error_setf(reterr, r, "%s", error_text(&error, r));
         if (r < 0)
                 log_warning("Starting a new list of expected devices: %s", error.text);
         watch->saved = r > 0;
+        return 0;
 }
 
 int device_watch_new(DeviceWatch **ret, const char *state_dir, const HostConfig *config,
-                     char *const device_specs[], uint64_t hold_usec, bool read_only)
+                     char *const device_specs[], uint64_t hold_usec, bool read_only, Error *reterr)
 {
         _cleanup_(device_watch_freep) DeviceWatch *watch = calloc(1, sizeof(DeviceWatch));
+        int r;
 
         if (!watch || make_fingerprint(config, device_specs, &watch->input.config) < 0)
-                return -ENOMEM;
+                return error_oom(reterr);
         watch->state_file = text_format("%s/devices.json", state_dir);
         if (!watch->state_file)
-                return -ENOMEM;
+                return error_oom(reterr);
         watch->read_only = read_only;
         watch->input.hold_usec = hold_usec;
         watch->input.host = config;
         watch->input.boot = get_boot_id();
-        load(watch);
+        r = load(watch, reterr);
+        if (r < 0)
+                return r;
         *ret = TAKE_PTR(watch);
         return 0;
 }

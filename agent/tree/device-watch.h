@@ -31,12 +31,12 @@ typedef struct DeviceWatch {
         int write_error;         /* error of the last write, so that each error is logged once */
 } DeviceWatch;
 
-/* Loads the ledger. A file that cannot be read is logged, and the ledger is then empty. config is
- * borrowed, device_specs only for the call. hold_usec is that of DeviceUpdateInput. read_only: the
- * file is not written (--dry-run), and a damaged one is not set aside. Returns -ENOMEM on failure.
- */
+/* Loads the ledger. A damaged file is logged, and the ledger is then empty. config is borrowed,
+ * device_specs only for the call. hold_usec is that of DeviceUpdateInput. read_only: the file is
+ * not written (--dry-run), and a damaged one is not set aside. Returns a negative errno with words
+ * if the file cannot be read, because a later write would replace it. */
 int device_watch_new(DeviceWatch **ret, const char *state_dir, const HostConfig *config,
-                     char *const device_specs[], uint64_t hold_usec, bool read_only);
+                     char *const device_specs[], uint64_t hold_usec, bool read_only, Error *reterr);
 DeviceWatch *device_watch_free(DeviceWatch *watch);
 DEFINE_CLEANUP(DeviceWatch *, device_watch_free);
 

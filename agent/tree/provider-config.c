@@ -103,21 +103,25 @@ static int read_additions(const json_t *json, void *userdata, Error *reterr)
 }
 
 int provider_config_new(ProviderConfig **ret, const char *location, const char *state_dir,
-                        const char *owner_trait, bool read_only)
+                        const char *owner_trait, bool read_only, Error *reterr)
 {
         _cleanup_(provider_config_freep) ProviderConfig *config = calloc(1, sizeof(ProviderConfig));
-        Error error;
+        Error error = ERROR_NULL;
+        int r;
 
         if (!config)
-                return -ENOMEM;
+                return error_oom(reterr);
         config->read_only = read_only;
         config->state_file = text_format("%s/provider-config.json", state_dir);
         config->location = strdup(location);
         config->owner_trait = strdup(owner_trait ? owner_trait : "");
         if (!config->state_file || !config->location || !config->owner_trait)
-                return -ENOMEM;
-        if (state_file_load(config->state_file, PROVIDER_ADDITIONS_FORMAT, read_only,
-                            read_additions, &config->added, &error) < 0)
+                return error_oom(reterr);
+        r = state_file_load(config->state_file, PROVIDER_ADDITIONS_FORMAT, read_only,
+                            read_additions, &config->added, &error);
+        if (r < 0 && r != -EBADMSG)
+                return error_setf(reterr, r, "%s", error_text(&error, r));
+        if (r < 0)
                 on_problem(error.text, config);
         *ret = TAKE_PTR(config);
         return 0;

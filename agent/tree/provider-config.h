@@ -11,13 +11,13 @@
 
 typedef struct ProviderConfig ProviderConfig;
 
-/* Loads the additions. A file of them that cannot be read, also for lack of memory, is logged, and
- * there are none then. Texts are copied. location can be a folder that does not exist: then there
- * are no additions. owner_trait marks the providers with additions; NULL: none. read_only: the
- * state is not written (--dry-run), and a damaged file is not set aside. Returns -ENOMEM on
- * failure. */
+/* Loads the additions. A damaged file of them is logged, and there are none then. Texts are copied.
+ * location can be a folder that does not exist: then there are no additions. owner_trait marks the
+ * providers with additions; NULL: none. read_only: the state is not written (--dry-run), and a
+ * damaged file is not set aside. Returns a negative errno with words if the file cannot be read,
+ * because a later write would replace it. */
 int provider_config_new(ProviderConfig **ret, const char *location, const char *state_dir,
-                        const char *owner_trait, bool read_only);
+                        const char *owner_trait, bool read_only, Error *reterr);
 ProviderConfig *provider_config_free(ProviderConfig *config);
 DEFINE_CLEANUP(ProviderConfig *, provider_config_free);
 

@@ -188,23 +188,23 @@ static int read_items(const json_t *json, void *userdata, Error *reterr)
         return 0;
 }
 
-int retained_new(Retained **ret, const char *state_dir, bool read_only)
+int retained_new(Retained **ret, const char *state_dir, bool read_only, Error *reterr)
 {
         _cleanup_(retained_freep) Retained *retained = calloc(1, sizeof(Retained));
         Error error = ERROR_NULL;
         int r;
 
         if (!retained)
-                return -ENOMEM;
+                return error_oom(reterr);
         retained->state_file = text_format("%s/retained.json", state_dir);
         if (!retained->state_file)
-                return -ENOMEM;
+                return error_oom(reterr);
         retained->read_only = read_only;
         r = state_file_load(retained->state_file, RETAINED_FORMAT, read_only, read_items, retained,
                             &error);
         retained->changed = false;
-        if (r == -ENOMEM)
-                return r;
+        if (r < 0 && r != -EBADMSG)
+                return error_setf(reterr, r, "%s", error_text(&error, r));
         if (r < 0)
                 log_warning("Cannot read the list of retained inventories: %s. Ignoring it.",
                             error_text(&error, r));

@@ -27,10 +27,11 @@ typedef enum RetainedUse {
         RETAINED_USE_HELD,    /* a consumer has an allocation */
 } RetainedUse;
 
-/* Loads the file. A file that cannot be read is logged and ignored, and so is a damaged item of it,
- * without the others. read_only: the file is not written (--dry-run), and one that is no list is
- * not set aside. Returns -ENOMEM on failure. */
-int retained_new(Retained **ret, const char *state_dir, bool read_only);
+/* Loads the file. A damaged file is logged and ignored, and so is a damaged item of it, without the
+ * others. read_only: the file is not written (--dry-run), and one that is no list is not set aside.
+ * Returns a negative errno with words if the file cannot be read, because a later write would
+ * replace it. */
+int retained_new(Retained **ret, const char *state_dir, bool read_only, Error *reterr);
 Retained *retained_free(Retained *retained);
 DEFINE_CLEANUP(Retained *, retained_free);
 

@@ -138,7 +138,7 @@ static void try_cordon(const char *text)
         Uuid root;
 
         write_file("cordon.json", text);
-        assert(cordon_new(&cordon, fuzz_folder(), true) == 0);
+        assert(cordon_new(&cordon, fuzz_folder(), true, NULL) == 0);
         tree = make_tree(&root);
         cordon_clear(cordon, tree, &root, true);
         (void)cordon_apply(cordon, tree, &root, true, NULL);
@@ -173,7 +173,7 @@ static void try_retained(const char *text)
         Uuid root;
 
         write_file("retained.json", text);
-        assert(retained_new(&retained, fuzz_folder(), true) == 0);
+        assert(retained_new(&retained, fuzz_folder(), true, NULL) == 0);
         tree = make_tree(&root);
         before = make_tree(&root);
         retained_clear(retained, before);

@@ -143,7 +143,7 @@ static void test_the_end_of_a_removal(void **state)
         TreeMaker maker = { 0 };
 
         begin("host VCPU=8", "host VCPU=8");
-        assert_int_equal(cordon_new(&cordon, "/", true), 0);
+        assert_int_equal(cordon_new(&cordon, "/", true, NULL), 0);
         maker.cordon = cordon;
         strcpy(scene.retirement.by.text, "first");
         check(true);

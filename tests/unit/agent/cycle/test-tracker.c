@@ -315,7 +315,7 @@ static int set_up(void **state)
         world = (World){ .nodename = "host1", .patience_usec = 50 * USEC_PER_MSEC };
         world.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
         world.poll_answer.type = DRIVER_EVENT_SNAPSHOT;
-        assert_int_equal(cordon_new(&world.cordon, "/", true), 0);
+        assert_int_equal(cordon_new(&world.cordon, "/", true, NULL), 0);
         return world.fd < 0 ? -1 : 0;
 }
 
@@ -580,7 +580,7 @@ static void test_cycles(void **state)
                         start_over();
                         world.starts = kinds[kind].starts;
                         if (strcmp(kinds[kind].name, "retains") == 0)
-                                assert_int_equal(retained_new(&world.retained, "/", true), 0);
+                                assert_int_equal(retained_new(&world.retained, "/", true, NULL), 0);
                         start(kinds[kind].reporter, kinds[kind].dry_run);
                 }
                 if (cycles[i].about || kind > 0)
@@ -882,7 +882,7 @@ static void test_waiters(void **state)
 
 static void test_a_cycle_copies_the_tree_twice(void **state)
 {
-        assert_int_equal(retained_new(&world.retained, "/", true), 0);
+        assert_int_equal(retained_new(&world.retained, "/", true, NULL), 0);
         start(&reporter_config, false);
         run_cycle();
         world.n_copies = 0;

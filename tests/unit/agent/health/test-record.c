@@ -88,4 +88,18 @@ static void test_bad_files(void **state)
         }
 }
 
-TEST_MAIN_AFTER(log_set_level(LOG_EMERG), NULL, NULL, test_reports, test_bad_files)
+/* An unreadable file is not an absent one: the next write would replace it. */
+static void test_an_unreadable_file_is_an_error(void **state)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        HealthRecord record;
+        Error error = ERROR_NULL;
+
+        scratch_mkdir(folder, "health.json");
+        assert_int_equal(health_record_load(&record, folder, &error), -EISDIR);
+        assert_non_null(strstr(error.text, "health.json"));
+        health_record_done(&record);
+}
+
+TEST_MAIN_AFTER(log_set_level(LOG_EMERG), NULL, NULL, test_reports, test_bad_files,
+                test_an_unreadable_file_is_an_error)

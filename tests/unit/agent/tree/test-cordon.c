@@ -22,7 +22,7 @@ static struct {
 static void start(void)
 {
         cordon_free(scene.cordon);
-        assert_int_equal(cordon_new(&scene.cordon, scene.folder, false), 0);
+        assert_int_equal(cordon_new(&scene.cordon, scene.folder, false, NULL), 0);
 }
 
 static int begin(void **state)
@@ -350,12 +350,23 @@ static void test_damaged_entries(void **state)
         }
 }
 
+/* An unreadable file is not an absent one: the next write would replace it. */
+static void test_an_unreadable_file_is_an_error(void **state)
+{
+        Error error = ERROR_NULL;
+
+        scene.cordon = cordon_free(scene.cordon);
+        scratch_mkdir(scene.folder, "cordon.json");
+        assert_int_equal(cordon_new(&scene.cordon, scene.folder, false, &error), -EISDIR);
+        assert_non_null(strstr(error.text, "cordon.json"));
+}
+
 static void test_a_disk_that_cannot_be_written(void **state)
 {
         Error error = ERROR_NULL;
 
         cordon_free(scene.cordon);
-        assert_int_equal(cordon_new(&scene.cordon, "/nonexistent", false), 0);
+        assert_int_equal(cordon_new(&scene.cordon, "/nonexistent", false, NULL), 0);
         assert_true(set("", &error) < 0);
         assert_true(error.text[0] != '\0');
         assert_null(cordon_view(scene.cordon).host);
@@ -541,5 +552,5 @@ TEST_MAIN_AFTER(log_set_level(LOG_EMERG), begin, end, test_retired, test_owners,
                 test_host, test_members_of_sets, test_foreign_trait_stays, test_devices,
                 test_a_device_that_is_withheld, test_reserved_changes_under_a_cordon,
                 test_first_document, test_bad_files, test_damaged_entries,
-                test_a_disk_that_cannot_be_written, test_the_trait_waits_for_its_record,
-                test_a_failed_write_is_repeated)
+                test_an_unreadable_file_is_an_error, test_a_disk_that_cannot_be_written,
+                test_the_trait_waits_for_its_record, test_a_failed_write_is_repeated)

@@ -58,7 +58,7 @@ static Retained *make_retained(char use, const Uuid *provider)
 
         if (!use)
                 return NULL;
-        assert_int_equal(retained_new(&retained, "/nonexistent", true), 0);
+        assert_int_equal(retained_new(&retained, "/nonexistent", true, NULL), 0);
         if (use == '?')
                 return retained;
         assert_int_equal(allocations_new(&holders), 0);

@@ -4,6 +4,7 @@
 
 #include "agent/tree/device-watch.h"
 #include "tests/fixtures/host.h"
+#include "tests/fixtures/scratch-folder.h"
 
 #define HOLD_USEC (200 * USEC_PER_MSEC)
 #define GPU       "\"devices\": [{\"name\": \"pci_0000_41_00_0\", \"address\": \"0000:41:00.0\"}]"
@@ -35,8 +36,8 @@ static void test_due_since_it_was_looked_at(void **state)
         const HostConfig config = { 0 };
         uint64_t due;
 
-        assert_int_equal(device_watch_new(&watch, "/nonexistent", &config, NULL, HOLD_USEC, true),
-                         0);
+        assert_int_equal(
+                device_watch_new(&watch, "/nonexistent", &config, NULL, HOLD_USEC, true, NULL), 0);
         apply(watch, true);
         assert_int_equal(device_watch_due_in_usec(watch), UINT64_MAX);
         apply(watch, false);
@@ -48,4 +49,18 @@ static void test_due_since_it_was_looked_at(void **state)
         assert_int_equal(device_watch_due_in_usec(watch), UINT64_MAX);
 }
 
-TEST_MAIN(test_due_since_it_was_looked_at)
+/* An unreadable file is not an absent one: the next write would replace it. */
+static void test_an_unreadable_file_is_an_error(void **state)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_(device_watch_freep) DeviceWatch *watch = NULL;
+        const HostConfig config = { 0 };
+        Error error = ERROR_NULL;
+
+        scratch_mkdir(folder, "devices.json");
+        assert_int_equal(device_watch_new(&watch, folder, &config, NULL, HOLD_USEC, false, &error),
+                         -EISDIR);
+        assert_non_null(strstr(error.text, "devices.json"));
+}
+
+TEST_MAIN(test_due_since_it_was_looked_at, test_an_unreadable_file_is_an_error)

@@ -15,7 +15,7 @@ static void apply(const char *folder, bool read_only, ProviderTree *tree)
 {
         _cleanup_(provider_config_freep) ProviderConfig *config = NULL;
 
-        assert_int_equal(provider_config_new(&config, folder, folder, "", read_only), 0);
+        assert_int_equal(provider_config_new(&config, folder, folder, "", read_only, NULL), 0);
         assert_int_equal(provider_config_apply(config, tree, true, NULL), 0);
 }
 
@@ -83,6 +83,18 @@ static void test_corrupt_state(void **state)
         assert_non_null(strstr(aside, "CUSTOM_A"));
 }
 
+/* An unreadable file is not an absent one: the next write would replace it. */
+static void test_an_unreadable_file_is_an_error(void **state)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_(provider_config_freep) ProviderConfig *config = NULL;
+        Error error = ERROR_NULL;
+
+        scratch_mkdir(folder, "provider-config.json");
+        assert_int_equal(provider_config_new(&config, folder, folder, "", false, &error), -EISDIR);
+        assert_non_null(strstr(error.text, "provider-config.json"));
+}
+
 static void test_dry_run_writes_nothing(void **state)
 {
         _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
@@ -96,4 +108,4 @@ static void test_dry_run_writes_nothing(void **state)
 }
 
 TEST_MAIN(test_g2_13_over_restarts, test_a12_files_in_order, test_corrupt_state,
-          test_dry_run_writes_nothing)
+          test_an_unreadable_file_is_an_error, test_dry_run_writes_nothing)

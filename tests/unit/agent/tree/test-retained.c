@@ -20,7 +20,7 @@ static struct {
 static void start(void)
 {
         retained_free(scene.retained);
-        assert_int_equal(retained_new(&scene.retained, scene.folder, false), 0);
+        assert_int_equal(retained_new(&scene.retained, scene.folder, false, NULL), 0);
 }
 
 static int begin(void **state)
@@ -242,7 +242,18 @@ static void test_damaged_entries(void **state)
         }
 }
 
+/* An unreadable file is not an absent one: the next write would replace it. */
+static void test_an_unreadable_file_is_an_error(void **state)
+{
+        Error error = ERROR_NULL;
+
+        scene.retained = retained_free(scene.retained);
+        scratch_mkdir(scene.folder, "retained.json");
+        assert_int_equal(retained_new(&scene.retained, scene.folder, false, &error), -EISDIR);
+        assert_non_null(strstr(error.text, "retained.json"));
+}
+
 TEST_MAIN_AFTER(log_set_level(LOG_EMERG), begin, end, test_allocated_inventory_stays_reserved,
                 test_a_provider_comes_back_below_its_own, test_unknown_holders_count_as_holders,
                 test_an_invalid_inventory_is_not_retained, test_an_old_answer_is_forgotten,
-                test_damaged_entries, test_words)
+                test_damaged_entries, test_an_unreadable_file_is_an_error, test_words)
