@@ -236,6 +236,10 @@ static void note_end(const Reshaper *reshaper, int result, const Error *error)
                 return;
         }
         control->state.error = result == 0 ? ERROR_NULL : *error;
+        if (result == -ECANCELED) {
+                log_info("The requested reshape was cancelled.");
+                return;
+        }
         if (result != 0) {
                 log_event(
                         LOG_ERR, MESSAGE_RESHAPE_FAILED,
@@ -251,6 +255,16 @@ static void note_end(const Reshaper *reshaper, int result, const Error *error)
                 log_warning("Out of memory. The list of classes that could not be moved is lost.");
 }
 
+/* Returns true if a reshape that ended so was the try of the start: a reshape forward that
+ * Placement answered, or an undo that succeeded. */
+static bool is_try_of_start(const Reshaper *reshaper, int result)
+{
+        return reshaper->kind == RESHAPE_UNDO
+                       ? result == 0
+                       : reshaper->kind == RESHAPE_FORWARD && result != -ECANCELED &&
+                                 !report_outcome_is_away(result);
+}
+
 /* Ends the reshape and calls the done function of its caller. Frees the reshaper before that call,
  * so that the caller can begin another one. */
 static void finish(Reshaper *reshaper, int result, const Error *error)
@@ -264,9 +278,9 @@ static void finish(Reshaper *reshaper, int result, const Error *error)
         note_end(reshaper, result, &words);
         /* Without an answer of Placement the reshape remains due, both the one at the start of the
          * agent and a requested one. */
-        if (!report_outcome_is_away(result))
-                control->state.at_start &= reshaper->kind == RESHAPE_SHOW;
-        else if (reshaper->was_asked && !control->asked)
+        if (is_try_of_start(reshaper, result))
+                control->state.at_start = false;
+        if (report_outcome_is_away(result) && reshaper->was_asked && !control->asked)
                 reshape_control_ask(control, reshaper->kind, &reshaper->by);
         reshape_image_done(&control->state.image);
         if (tree) {

@@ -2,10 +2,10 @@
 #pragma once
 
 /* Decides when a reshape is due, runs it, logs it and keeps its result. A reshape is due on
- * request. It is also due at the start, until one was tried while Placement answered, or a
- * requested one was cancelled; a shown one does not count. Also undoes the last reshape, from the
- * image of the old shape in state_dir. Runs in the main thread. It blocks on the disk for the small
- * image files, to read the claims, and to record the event. */
+ * request. It is also due at the start, until one was tried while Placement answered, or an undo
+ * succeeded; a shown or cancelled one does not count. Also undoes the last reshape, from the image
+ * of the old shape in state_dir. Runs in the main thread. It blocks on the disk for the small image
+ * files, to read the claims, and to record the event. */
 
 #include <systemd/sd-event.h>
 
@@ -50,7 +50,7 @@ bool reshape_control_is_asked(const ReshapeControl *control);
 
 /* Cancels the requested reshape: drops the request, or ends the reshape before it is sent. A
  * running one ends at its next step, with -ECANCELED. The reshape of the start is not cancelled,
- * but a requested one that ends so counts as its try. Returns -EBUSY if it was sent already. */
+ * and stays due. Returns -EBUSY if the requested one was sent already. */
 int reshape_control_cancel(ReshapeControl *control);
 
 /* Returns true if a reshape must begin in this cycle, and drops a request that has no effect or is

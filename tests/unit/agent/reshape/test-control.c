@@ -354,6 +354,50 @@ static void test_cancel(void **state)
         assert_int_equal(world.result, 0);
 }
 
+/* A requested reshape that is cancelled or only shown, or an undo that fails, is not the try of the
+ * start. */
+static void test_the_start_keeps_its_reshape(void **state)
+{
+        static const struct {
+                ReshapeKind kind;
+                bool cancels;
+                int publishes;
+                bool stays;
+        } rows[] = {
+                { RESHAPE_FORWARD, .stays = false },
+                { RESHAPE_FORWARD, .publishes = REPORT_E_FORBIDDEN, .stays = false },
+                { RESHAPE_FORWARD, .cancels = true, .stays = true },
+                { RESHAPE_SHOW, .stays = true },
+                { RESHAPE_UNDO, .publishes = REPORT_E_FORBIDDEN, .stays = true },
+                { RESHAPE_UNDO, .stays = false },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                const ReshapeState *kept;
+
+                (void)tear_down(NULL);
+                assert_int_equal(set_up(NULL), 0);
+                begin_control(true);
+                if (rows[i].kind == RESHAPE_UNDO) {
+                        run();
+                        kept = reshape_control_get_state(world.control);
+                        allocations_free(fake_reporter.consumers);
+                        assert_int_equal(allocations_copy(&fake_reporter.consumers,
+                                                          kept->image.after.consumers),
+                                         0);
+                        begin_control(true);
+                }
+                kept = reshape_control_get_state(world.control);
+                world.cancels = rows[i].cancels;
+                fake_reporter.publishes = (FakeAnswers){ 0 };
+                fake_reporter.publishes.results[0] = rows[i].publishes;
+                reshape_control_ask(world.control, rows[i].kind, NULL);
+                run();
+                if (kept->at_start != rows[i].stays)
+                        fail_msg("row %zu", i);
+        }
+}
+
 static void test_alone(void **state)
 {
         _cleanup_(snapshot_unrefp) Snapshot *host = NULL;
@@ -389,4 +433,5 @@ static void test_alone(void **state)
 TEST_MAIN_WITH(set_up, tear_down, test_conditions_of_a_reshape, test_rounds,
                test_a_round_without_moves_drops_an_earlier_decision,
                test_a_reshape_that_is_shown_sends_nothing, test_undo,
-               test_a_lost_answer_is_settled_at_the_start, test_cancel, test_alone)
+               test_a_lost_answer_is_settled_at_the_start, test_cancel,
+               test_the_start_keeps_its_reshape, test_alone)
