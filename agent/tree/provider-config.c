@@ -148,13 +148,13 @@ static int save_state(ProviderConfig *config, const ProviderAdditions *added, Er
 }
 
 /* Merges the entries. The new additions are stored before the tree is published. */
-static int merge(ProviderConfig *config, ProviderTree *tree, const ProviderYaml *yaml, bool known,
-                 Error *reterr)
+static int merge(ProviderConfig *config, ProviderTree *tree, const ProviderTree *base,
+                 const ProviderYaml *yaml, bool known, Error *reterr)
 {
         ProviderAdditions added;
         Error error;
-        int r = provider_merge(tree, yaml, config->owner_trait, &config->added, &added, on_problem,
-                               config);
+        int r = provider_merge(tree, base, yaml, config->owner_trait, &config->added, &added,
+                               on_problem, config);
 
         if (r < 0)
                 return error_oom(reterr);
@@ -171,14 +171,15 @@ static int merge(ProviderConfig *config, ProviderTree *tree, const ProviderYaml 
         return 0;
 }
 
-int provider_config_apply(ProviderConfig *config, ProviderTree *tree, bool known, Error *reterr)
+int provider_config_apply(ProviderConfig *config, ProviderTree *tree, const ProviderTree *base,
+                          bool known, Error *reterr)
 {
         ProviderYaml yaml = PROVIDER_YAML_INIT;
         int r;
 
         config->quiet = !known;
         r = read_files(config, &yaml);
-        r = r < 0 ? error_oom(reterr) : merge(config, tree, &yaml, known, reterr);
+        r = r < 0 ? error_oom(reterr) : merge(config, tree, base, &yaml, known, reterr);
         provider_yaml_done(&yaml);
         if (!known)
                 return r;

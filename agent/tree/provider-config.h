@@ -21,8 +21,10 @@ int provider_config_new(ProviderConfig **ret, const char *location, const char *
 ProviderConfig *provider_config_free(ProviderConfig *config);
 DEFINE_CLEANUP(ProviderConfig *, provider_config_free);
 
-/* Edits tree. known: tree was made from Placement's; otherwise nothing is stored or logged. Files
- * that cannot be read and entries that cannot be merged are logged and skipped, so their earlier
- * additions leave the tree. Additions that cannot be stored are logged, and still applied. A folder
- * that cannot be read counts as empty. Returns -ENOMEM on failure. */
-int provider_config_apply(ProviderConfig *config, ProviderTree *tree, bool known, Error *reterr);
+/* Edits tree, which was made from base (NULL: from none). known: base is Placement's; otherwise
+ * nothing is stored or logged. Files that cannot be read and entries that cannot be merged are
+ * logged and skipped, so their earlier additions leave the tree. Additions that cannot be stored
+ * are logged, and still applied. A folder that cannot be read counts as empty. Returns -ENOMEM on
+ * failure. */
+int provider_config_apply(ProviderConfig *config, ProviderTree *tree, const ProviderTree *base,
+                          bool known, Error *reterr);

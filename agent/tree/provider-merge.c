@@ -4,11 +4,11 @@
  * listed additions of earlier merges from the tree. Then it adds the traits and inventories of the
  * current entries. The result therefore does not depend on the earlier files.
  *
- * ProviderAdditions lists the additions for each provider. An addition that the tree still has
+ * ProviderAdditions lists the additions for each provider. An addition that Placement still has
  * stays listed after its entry was removed, until a tree of Placement lacks it. Otherwise a failed
  * request would leave the addition in Placement for ever. A trait or class that the provider has
- * without an addition belongs to another writer and is never listed. provider-config.c calls this
- * file in each cycle. */
+ * without an addition belongs to another writer and is never listed. So does one that the driver
+ * made, and Placement lacks. provider-config.c calls this file in each cycle. */
 
 #include "agent/tree/provider-merge.h"
 
@@ -28,6 +28,7 @@ typedef struct ProviderAddition {
 /* The state of one merge. */
 typedef struct Merge {
         ProviderTree *tree;
+        const ProviderTree *base; /* the tree before the driver edited it; NULL: none */
         const ProviderYaml *yaml;
         const char *owner_trait;
         const ProviderAdditions *before;
@@ -130,23 +131,29 @@ int provider_additions_from_json(const json_t *json, ProviderAdditions *ret, Err
 
 /* Removal of earlier additions */
 
-/* Removes the earlier additions to one provider from the tree. Lists those that the tree had again,
- * so that they stay listed until a tree lacks them. */
+/* Removes the earlier additions to one provider from the tree, and lists them again: they stay
+ * listed until base lacks them. An addition that base lacks is not removed. If the tree has it, it
+ * is the driver's. If the driver begins to report an addition, it therefore leaves for one cycle
+ * after its entry. */
 static int remove_addition(Merge *merge, const ProviderAddition *addition)
 {
         Provider *provider = provider_tree_find(merge->tree, &addition->provider);
+        const Provider *old =
+                merge->base ? provider_tree_find(merge->base, &addition->provider) : NULL;
         ProviderAddition *kept;
 
-        if (!provider)
+        if (!provider || !old)
                 return 0;
         if (ensure_addition(&merge->after, &addition->provider, &kept) < 0)
                 return -ENOMEM;
         for (size_t i = 0; i < addition->traits.n_items; i++)
-                if (string_set_remove(&provider->traits, addition->traits.items[i]) &&
+                if (string_set_contains(&old->traits, addition->traits.items[i]) &&
+                    string_set_remove(&provider->traits, addition->traits.items[i]) &&
                     string_set_add(&kept->traits, addition->traits.items[i]) < 0)
                         return -ENOMEM;
         for (size_t i = 0; i < addition->classes.n_items; i++)
-                if (provider_remove_inventory(provider, addition->classes.items[i]) &&
+                if (provider_find_inventory(old, addition->classes.items[i]) &&
+                    provider_remove_inventory(provider, addition->classes.items[i]) &&
                     string_set_add(&kept->classes, addition->classes.items[i]) < 0)
                         return -ENOMEM;
         return 0;
@@ -291,12 +298,13 @@ static int run(Merge *merge)
         return r;
 }
 
-int provider_merge(ProviderTree *tree, const ProviderYaml *yaml, const char *owner_trait,
-                   const ProviderAdditions *before, ProviderAdditions *ret_after,
-                   ProviderYamlProblem problem, void *userdata)
+int provider_merge(ProviderTree *tree, const ProviderTree *base, const ProviderYaml *yaml,
+                   const char *owner_trait, const ProviderAdditions *before,
+                   ProviderAdditions *ret_after, ProviderYamlProblem problem, void *userdata)
 {
         Merge merge = {
                 .tree = tree,
+                .base = base,
                 .yaml = yaml,
                 .owner_trait = owner_trait,
                 .before = before,

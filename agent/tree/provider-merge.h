@@ -33,8 +33,9 @@ json_t *provider_additions_to_json(const ProviderAdditions *additions);
  * or -ENOMEM; then ret is unchanged. */
 int provider_additions_from_json(const json_t *json, ProviderAdditions *ret, Error *reterr);
 
-/* Edits tree. before has the additions of earlier merges. ret_after gets the current ones, and
- * those former ones that tree still had: they stay listed until a tree lacks them. Adds owner_trait
+/* Edits tree, which the driver made from base (NULL: from none). before has the additions of
+ * earlier merges. ret_after gets the current ones, and those former ones that base still had: they
+ * stay listed until a base lacks them. Adds owner_trait
  * ("" for none) to every provider that an entry was merged into. "$COMPUTE_NODE" is every root with
  * the trait COMPUTE_NODE that no entry names.
  *
@@ -44,6 +45,6 @@ int provider_additions_from_json(const json_t *json, ProviderAdditions *ret, Err
  * is no such provider, or if an earlier entry named it in another way. Each skipped entry is
  * reported in words, except one for "$COMPUTE_NODE" without any provider. The caller frees
  * ret_after. Returns -ENOMEM on failure, with tree undefined and ret_after unchanged. */
-int provider_merge(ProviderTree *tree, const ProviderYaml *yaml, const char *owner_trait,
-                   const ProviderAdditions *before, ProviderAdditions *ret_after,
-                   ProviderYamlProblem problem, void *userdata);
+int provider_merge(ProviderTree *tree, const ProviderTree *base, const ProviderYaml *yaml,
+                   const char *owner_trait, const ProviderAdditions *before,
+                   ProviderAdditions *ret_after, ProviderYamlProblem problem, void *userdata);

@@ -198,7 +198,8 @@ static int finish(const TreeMaker *maker, const RetainedTrees *trees, ProviderTr
         if (r >= 0 && maker->cordon)
                 r = cordon_apply(maker->cordon, tree, &maker->root, trees->known, reterr);
         if (r >= 0 && maker->provider_config)
-                r = provider_config_apply(maker->provider_config, tree, trees->known, reterr);
+                r = provider_config_apply(maker->provider_config, tree, trees->base, trees->known,
+                                          reterr);
         if (r >= 0 && retained)
                 r = retain(maker, trees, tree, reterr);
         if (r >= 0 && keep_foreign(maker, trees->base, tree) < 0)

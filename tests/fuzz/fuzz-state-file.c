@@ -122,7 +122,7 @@ static void try_additions(const json_t *json)
         if (provider_additions_from_json(json, &added, NULL) < 0)
                 return;
         tree = make_tree(&root);
-        assert(provider_merge(tree, &nothing, "", &added, &left, ignore_problem, NULL) == 0);
+        assert(provider_merge(tree, tree, &nothing, "", &added, &left, ignore_problem, NULL) == 0);
         written = provider_additions_to_json(&added);
         assert(written && provider_additions_from_json(written, &again, NULL) == 0);
         assert(again.n_items == added.n_items);

@@ -16,7 +16,7 @@ static void apply(const char *folder, bool read_only, ProviderTree *tree)
         _cleanup_(provider_config_freep) ProviderConfig *config = NULL;
 
         assert_int_equal(provider_config_new(&config, folder, folder, "", read_only, NULL), 0);
-        assert_int_equal(provider_config_apply(config, tree, true, NULL), 0);
+        assert_int_equal(provider_config_apply(config, tree, tree, true, NULL), 0);
 }
 
 static bool has(const ProviderTree *tree, const char *trait)

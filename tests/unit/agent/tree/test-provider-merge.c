@@ -45,8 +45,9 @@ static void append_problem(const char *text, void *userdata)
         strcat(f->problems, "\n");
 }
 
-/* Runs one cycle. The additions of the last one are carried over, as the file does. */
-static void merge(Fixture *f, const char *text)
+/* Runs one cycle of a driver that made f->tree from base. The additions of the last cycle are
+ * carried over, as the file does. */
+static void merge_from(Fixture *f, const ProviderTree *base, const char *text)
 {
         ProviderYaml yaml = PROVIDER_YAML_INIT;
         ProviderAdditions after;
@@ -54,15 +55,23 @@ static void merge(Fixture *f, const char *text)
 
         f->problems[0] = '\0';
         assert_int_equal(provider_yaml_add(&yaml, "f", text, strlen(text), append_problem, f), 0);
-        assert_int_equal(
-                provider_merge(f->tree, &yaml, "OWNER_NOVA", &f->added, &after, append_problem, f),
-                0);
+        assert_int_equal(provider_merge(f->tree, base, &yaml, "OWNER_NOVA", &f->added, &after,
+                                        append_problem, f),
+                         0);
         provider_yaml_done(&yaml);
         json = provider_additions_to_json(&after);
         provider_additions_done(&after);
         provider_additions_done(&f->added);
         assert_int_equal(provider_additions_from_json(json, &f->added, NULL), 0);
         json_decref(json);
+}
+
+static void merge(Fixture *f, const char *text)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *base = NULL;
+
+        assert_int_equal(provider_tree_copy(&base, f->tree), 0);
+        merge_from(f, base, text);
 }
 
 /* Compares the contents of a provider with "CLASS=total TRAIT …". */
@@ -137,6 +146,30 @@ static void test_g2_13_foreign_provider_in_the_second_cycle(void **state)
         }
         merge(f, other);
         expect(f->foreign, "CUSTOM_A=6 OWNER_NOVA");
+}
+
+/* The driver begins to report what an entry added. When the entry is gone, Placement lacks both for
+ * one cycle. Afterwards they are the driver's. */
+static void test_the_driver_takes_an_addition_over(void **state)
+{
+        Fixture *f = *state;
+        static const char text[] = META "- identification: {name: agent}\n"
+                                        "  inventories: {additional: [CUSTOM_A: {total: 5}]}\n"
+                                        "  traits: {additional: [CUSTOM_T]}\n";
+
+        merge(f, text);
+        expect(f->foreign, "CUSTOM_A=5 CUSTOM_T OWNER_NOVA");
+        for (int i = 0; i < 3; i++) {
+                _cleanup_(provider_tree_freep) ProviderTree *base = NULL;
+
+                assert_int_equal(provider_tree_copy(&base, f->tree), 0);
+                assert_int_equal(
+                        provider_set_inventory(f->foreign, "CUSTOM_A", &INVENTORY_DEFAULT(9)), 0);
+                assert_true(string_set_add(&f->foreign->traits, "CUSTOM_T") >= 0);
+                merge_from(f, base, META "[]\n");
+                expect(f->foreign, i == 0 ? "" : "CUSTOM_A=9 CUSTOM_T");
+                assert_int_equal(f->added.n_items, i == 0);
+        }
 }
 
 static void test_a12_foreign_inventory_costs_the_entry(void **state)
@@ -216,6 +249,6 @@ static void test_bad_state(void **state)
 }
 
 TEST_MAIN_WITH(setup, teardown, test_a12_targets, test_g2_13_foreign_provider_in_the_second_cycle,
-               test_a12_foreign_inventory_costs_the_entry,
+               test_the_driver_takes_an_addition_over, test_a12_foreign_inventory_costs_the_entry,
                test_g2_13_what_leaves_the_file_leaves_placement,
                test_g2_13_remembers_until_it_is_gone, test_bad_state)
