@@ -54,6 +54,7 @@ static void claim_placed_again(ClaimTask *task, Claims *claims, const ClaimPlaci
 static void claim_locally(ClaimTask *task, const ClaimPlacing *placing)
 {
         Claims *claims = claim_task_open_claims(task);
+        _cleanup_(claim_freep) Claim *before = NULL;
         Error error = ERROR_NULL;
         bool ambiguous = false;
         Claim *claim = NULL;
@@ -61,6 +62,7 @@ static void claim_locally(ClaimTask *task, const ClaimPlacing *placing)
 
         if (!claims)
                 return;
+        (void)claims_find(claims, &task->consumer, task->request->resize_target, &before, NULL);
         r = claims_claim(claims, task->request, placing, &claim, &ambiguous, &error);
         if (r != 0)
                 claim_placed_again(task, claims, placing);
@@ -78,7 +80,7 @@ static void claim_locally(ClaimTask *task, const ClaimPlacing *placing)
                         "Claim %" PRId64
                         " has the providers of its groups from the amounts alone. They might be wrong for consumer %s.",
                         claim->id, claim->consumer.text);
-        succeed(task, claim, claim->created_usec >= task->begun_usec);
+        succeed(task, claim, !before || before->id != claim->id);
 }
 
 /* Makes a claim during an outage of Placement, with a pending write. Fails unless claim_mode is

@@ -193,7 +193,6 @@ static void run(ClaimTask *task)
                 forget(task);
                 return;
         }
-        task->begun_usec = clock_usec(CLOCK_REALTIME);
         task->kind->run(task);
 }
 

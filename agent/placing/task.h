@@ -45,7 +45,6 @@ struct ClaimTask {
         const ClaimTaskKind *kind;
         Uuid consumer, other; /* other: the target of a move, else empty */
         bool waits; /* for an earlier task of these consumers, or until guests are adopted */
-        uint64_t begun_usec; /* CLOCK_REALTIME of the last attempt */
 
         const ClaimRequest *request; /* borrowed; of a claim or a refresh, else NULL */
         ClaimQueueDone answer;       /* NULL: a task of settling, without a caller */

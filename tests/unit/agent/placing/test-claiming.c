@@ -48,6 +48,23 @@ static void test_released_and_claimed_otherwise(void **state)
         agent_end(&agent);
 }
 
+/* The clock was set back after the claim was made. */
+static void test_a_repeated_claim_is_not_new(void **state)
+{
+        Answer answers[2] = { { 0 } };
+        Agent agent;
+
+        agent_begin(&agent, *state, CLAIM_MODE_AUTO);
+        for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
+                assert_true(do_claim(&agent, &(Step){ CLAIM, "i", "VCPU=2" }, &answers[i]));
+                assert_int_equal(answers[i].result, 0);
+                assert_int_equal(answers[i].is_new, i == 0);
+                free(run_sql(agent.fixture->path,
+                             "UPDATE claims SET created_usec = created_usec + 3600000000"));
+        }
+        agent_end(&agent);
+}
+
 /* A consumer that a healer uses is not read, because the healer might remove the allocations that
  * the task verifies. */
 static void test_behind_a_healer(void **state)
@@ -296,6 +313,6 @@ static void test_claims_wait_for_the_adoption_of_guests(void **state)
 
 TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown,
                 test_claims_wait_for_the_adoption_of_guests, test_claimed_behind_a_release,
-                test_released_and_claimed_otherwise, test_behind_a_healer,
-                test_fit_skips_capacity_of_other_consumers, test_modes,
+                test_released_and_claimed_otherwise, test_a_repeated_claim_is_not_new,
+                test_behind_a_healer, test_fit_skips_capacity_of_other_consumers, test_modes,
                 test_devices_wait_for_guests, test_refused_guests_wait_for_the_host)
