@@ -107,8 +107,9 @@ int state_file_remove(const char *path)
 
         if (folder < 0)
                 return folder == -ENOENT ? 0 : folder;
-        if (unlink(path) < 0)
-                return errno == ENOENT ? 0 : -errno;
+        /* A call before this one can have removed the file without a sync. */
+        if (unlink(path) < 0 && errno != ENOENT)
+                return -errno;
         return fsync(folder) < 0 ? -errno : 0;
 }
 

@@ -34,7 +34,8 @@ int state_file_put(const char *path, const char *suffix, const char *text, mode_
                    bool replace);
 
 /* Removes the file and syncs the folder. Returns 0 if the file is gone, also after a crash, or if
- * there was no file. After a negative errno the file can exist, or return after a crash. */
+ * there was no file. After a negative errno the file can exist, or return after a crash; a later
+ * call that returns 0 ends that. */
 int state_file_remove(const char *path);
 
 /* Reads the file like state_file_read() and passes its content to read(). The content is borrowed

@@ -125,8 +125,10 @@ static void test_removal_needs_the_sync_of_the_folder(void **state)
         _cleanup_free_ char *path = scratch_path(folder, "s");
 
         scratch_write(folder, "s", "old");
-        n_syncs_left = 0;
-        assert_int_equal(state_file_remove(path), -EIO);
+        for (int i = 0; i < 2; i++) { /* the second time, the file is gone already */
+                n_syncs_left = 0;
+                assert_int_equal(state_file_remove(path), -EIO);
+        }
         n_syncs_left = UINT_MAX;
         assert_int_equal(state_file_remove(path), 0);
         assert_int_equal(state_file_remove("/nowhere/at/all"), 0);
