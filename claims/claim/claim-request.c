@@ -146,7 +146,8 @@ static int check_layout(const ResourceRequest *request, Error *reterr)
                                   NUMA_REQUEST_CELLS_MAX);
         for (size_t i = 0; i < request->numa.n_cells; i++) {
                 n_cpus += cpu_set_count(&request->numa.cells[i].vcpus);
-                memory_mb += MIN(request->numa.cells[i].memory_mb, INVENTORY_MAX_AMOUNT);
+                /* One more than the largest amount of a group, so that the sum cannot match one. */
+                memory_mb += MIN(request->numa.cells[i].memory_mb, INVENTORY_MAX_AMOUNT + 1);
         }
         if (!group || n_cpus == 0 || n_cpus > NUMA_REQUEST_CPUS_MAX ||
             resources_get(&group->resources, "PCPU") != n_dedicated ||

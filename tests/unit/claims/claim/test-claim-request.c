@@ -84,6 +84,36 @@ static void test_sums(void **state)
         check(&request, NULL);
 }
 
+/* The largest amount of the group is not that of a cell above it. */
+static void test_memory_of_cells(void **state)
+{
+        static const struct {
+                uint64_t memory_mb;
+                const char *words;
+        } cases[] = {
+                { INVENTORY_MAX_AMOUNT, NULL },
+                { INVENTORY_MAX_AMOUNT + 1, "does not match" },
+                { UINT64_MAX, "does not match" },
+        };
+        ClaimRequest request = { .consumer = make_uuid("vm") };
+        NumaRequestCell cell = { 0 };
+        RequestGroup *group;
+
+        assert_int_equal(resource_request_group(&request.resources, "", &group, NULL), 0);
+        assert_int_equal(resources_set(&group->resources, "VCPU", 1), 0);
+        assert_int_equal(resources_set(&group->resources, "MEMORY_MB", INVENTORY_MAX_AMOUNT), 0);
+        assert_true(cpu_set_add(&cell.vcpus, 0) >= 0);
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                cell.memory_mb = cases[i].memory_mb;
+                request.resources.numa.cells = &cell;
+                request.resources.numa.n_cells = 1;
+                check(&request, cases[i].words);
+        }
+        request.resources.numa = NUMA_REQUEST_INIT;
+        cpu_set_done(&cell.vcpus);
+        resource_request_done(&request.resources);
+}
+
 static void test_mappings(void **state)
 {
         ClaimRequest request = { .consumer = make_uuid("vm") };
@@ -172,4 +202,5 @@ static void test_counts(void **state)
         resource_request_done(&request.resources);
 }
 
-TEST_MAIN(test_format, test_amounts, test_sums, test_mappings, test_shapes, test_counts)
+TEST_MAIN(test_format, test_amounts, test_sums, test_memory_of_cells, test_mappings, test_shapes,
+          test_counts)
