@@ -626,8 +626,8 @@ int claims_claim_starting(Claims *claims, const ClaimPlacing *placing, const Str
         return attempts.result;
 }
 
-int claims_explain(Claims *claims, const ResourceRequest *request, uint64_t patience_usec,
-                   FitVerdicts *ret, Error *reterr)
+int claims_explain(Claims *claims, const ResourceRequest *request, bool writes,
+                   uint64_t patience_usec, FitVerdicts *ret, Error *reterr)
 {
         const ClaimRequest checked = { .consumer = uuid_make_random(), .resources = *request };
         _cleanup_(taken_done) Taken taken = { 0 };
@@ -646,7 +646,9 @@ int claims_explain(Claims *claims, const ResourceRequest *request, uint64_t pati
         if (r != CLAIM_DONE)
                 return add_hint(claims, r, reterr);
         r = check_closed(claims, reterr);
-        return r == CLAIM_DONE ? check_unknown(claims, request, reterr) : r;
+        if (r == CLAIM_DONE && !writes)
+                r = check_unknown(claims, request, reterr);
+        return add_hint(claims, r, reterr);
 }
 
 void claims_set_author(Claims *claims, const EventAuthor *author)

@@ -141,10 +141,11 @@ int claims_claim(Claims *claims, const ClaimRequest *request, const ClaimPlacing
 
 /* Checks whether a request would fit now, and which answer each provider gives to it. Returns an
  * outcome as claims_claim() does, with its words, but looks for no claim of a consumer. The rules
- * reject here, too, as for a claim that is neither placed nor being written to Placement. Takes at
- * most patience_usec; with 0 only FIT_WORK_MAX bounds it. Writes nothing. ret must be zeroed. */
-int claims_explain(Claims *claims, const ResourceRequest *request, uint64_t patience_usec,
-                   FitVerdicts *ret, Error *reterr);
+ * reject here, too, as for a claim that is not placed. writes: a claim of the request would be
+ * written to Placement. Takes at most patience_usec; with 0 only FIT_WORK_MAX bounds it. Writes
+ * nothing. ret must be zeroed. */
+int claims_explain(Claims *claims, const ResourceRequest *request, bool writes,
+                   uint64_t patience_usec, FitVerdicts *ret, Error *reterr);
 
 /* Makes a claim for a guest that exists and has none. The claim is of CLAIM_TYPE_GUEST and
  * confirmed. It is made whether it fits or not, and whatever the rules say, because the guest uses

@@ -106,16 +106,14 @@ static void on_claim(ClaimEvent event, const Claim *claim, void *userdata)
         bus_service_changed(service);
 }
 
-/* Passes the queue only for root and the agent's own user. Without a queue, Explain() uses the
- * known state and never makes the agent ask libvirt. */
+/* Only the calls of root and of the agent's own user wait. Those of others use the known state, and
+ * never make the agent ask libvirt. */
 static int method_explain(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
         BusService *service = userdata;
         const BusSender *sender = bus_gate_get_sender(service->gate, call);
 
-        return bus_explain(call, service->facts.config.claims,
-                           sender && sender->is_privileged ? service->facts.config.queue : NULL,
-                           error);
+        return bus_explain(call, &service->facts.config, sender && sender->is_privileged, error);
 }
 
 static int check_claim(sd_bus_message *call, void *userdata, sd_bus_error *error)

@@ -113,6 +113,7 @@ typedef struct WaitingCall {
         BusCaller caller;
         ClaimRequest request;
         StringSet classes; /* arguments of ClaimPlaced() */
+        bool writes;       /* Explain(): see claim_queue_writes() */
 } WaitingCall;
 
 static WaitingCall *waiting_call_free(WaitingCall *waiting)
@@ -371,24 +372,24 @@ static json_t *verdicts_to_json(const FitVerdicts *verdicts, bool fits, const ch
 
 /* Answers with the document of Explain(): whether the request fits the known state, and the reasons
  * of each provider. */
-static int explain_known(sd_bus_message *call, ClaimService *service,
-                         const ResourceRequest *request, sd_bus_error *error)
+static int explain_known(const WaitingCall *waiting, sd_bus_error *error)
 {
         _cleanup_(fit_verdicts_done) FitVerdicts verdicts = { 0 };
         _cleanup_json_ json_t *document = NULL;
         _cleanup_free_ char *text = NULL;
         Error words = ERROR_NULL;
         Claims *claims;
-        int r = bus_claims_open(service, &claims, error);
+        int r = bus_claims_open(waiting->service, &claims, error);
 
         if (r < 0)
                 return r;
-        r = claims_explain(claims, request, EXPLAIN_PATIENCE_USEC, &verdicts, &words);
+        r = claims_explain(claims, &waiting->request.resources, waiting->writes,
+                           EXPLAIN_PATIENCE_USEC, &verdicts, &words);
         if (r < 0 || r == CLAIM_E_TOO_HARD)
-                return bus_claims_error(service, error, r, &words);
+                return bus_claims_error(waiting->service, error, r, &words);
         document = verdicts_to_json(&verdicts, r == 0, r == 0 ? "" : words.text);
         text = document ? json_dumps(document, JSON_COMPACT) : NULL;
-        return text ? sd_bus_reply_method_return(call, "s", text) : -ENOMEM;
+        return text ? sd_bus_reply_method_return(waiting->call, "s", text) : -ENOMEM;
 }
 
 /* Answers Explain() when the wait of claim_queue_refresh() has ended. */
@@ -403,28 +404,29 @@ static void on_looked(int result, const Claim *claim, bool is_new, const Error *
                 answer_error(waiting, result, words);
                 return;
         }
-        r = explain_known(waiting->call, waiting->service, &waiting->request.resources, &error);
+        r = explain_known(waiting, &error);
         if (r < 0)
                 (void)sd_bus_reply_method_errno(waiting->call, r, &error);
 }
 
-/* With a queue, first refreshes everything that a claim of the same request refreshes. For users
- * other than root and the agent's own user, queue is NULL: they must not make the agent ask
+/* If it waits, first refreshes everything that a claim of the same request refreshes. For users
+ * other than root and the agent's own user, waits is false: they must not make the agent ask
  * libvirt. */
-int bus_explain(sd_bus_message *call, ClaimService *service, ClaimQueue *queue, sd_bus_error *error)
+int bus_explain(sd_bus_message *call, const BusConfig *config, bool waits, sd_bus_error *error)
 {
         _cleanup_(waiting_call_freep) WaitingCall *waiting = NULL;
         Error words = ERROR_NULL;
         int r;
 
-        if (waiting_call_new(&waiting, call, service) < 0)
+        if (waiting_call_new(&waiting, call, config->claims) < 0)
                 return -ENOMEM;
         r = bus_read_resources(call, &waiting->request, &words);
         if (r < 0)
-                return bus_claims_error(service, error, r == -ENOMEM ? r : -EINVAL, &words);
-        if (!queue)
-                return explain_known(call, service, &waiting->request.resources, error);
-        claim_queue_refresh(queue, &waiting->request, on_looked, waiting);
+                return bus_claims_error(config->claims, error, r == -ENOMEM ? r : -EINVAL, &words);
+        waiting->writes = claim_queue_writes(config->queue);
+        if (!waits)
+                return explain_known(waiting, error);
+        claim_queue_refresh(config->queue, &waiting->request, on_looked, waiting);
         waiting = NULL;
         return 1;
 }

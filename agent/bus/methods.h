@@ -35,10 +35,9 @@ BusMethod bus_prepare_guest, bus_guest_started, bus_guest_released;
  * with "" if it was published, else with the error of that cycle. */
 BusMethod bus_cordon, bus_uncordon, bus_undo_retire;
 
-/* Handles Explain(). With queue, first waits as a claim of the request would
- * (claim_queue_refresh()). NULL: answers at once from the known state. */
-int bus_explain(sd_bus_message *call, ClaimService *service, ClaimQueue *queue,
-                sd_bus_error *error);
+/* Handles Explain(). waits: first waits as a claim of the request would (claim_queue_refresh()).
+ * Otherwise answers at once from the known state. */
+int bus_explain(sd_bus_message *call, const BusConfig *config, bool waits, sd_bus_error *error);
 
 /* Functions that other files of agent/bus use. */
 

@@ -134,6 +134,12 @@ void claim_queue_set_away(ClaimQueue *queue, bool away)
         queue->away = away;
 }
 
+bool claim_queue_writes(const ClaimQueue *queue)
+{
+        return queue->with_placement && !(queue->away && queue->mode == CLAIM_MODE_AUTO) &&
+               !claim_decide_refuses(queue->mode, queue->nova);
+}
+
 /* Returns true if the task uses the consumer, also as the target of a move. */
 static bool concerns(const ClaimTask *task, const Uuid *consumer)
 {

@@ -104,6 +104,9 @@ void claim_queue_set_mode(ClaimQueue *queue, ClaimMode mode, NovaMode nova, bool
  * read from Placement before they are answered. */
 void claim_queue_set_away(ClaimQueue *queue, bool away);
 
+/* Returns true if a claim that no scheduler placed would be written to Placement. */
+bool claim_queue_writes(const ClaimQueue *queue);
+
 /* Ends the wait of the tasks for this refresh, if they requested it before began_usec
  * (CLOCK_MONOTONIC). If error has a code, the time does not matter; tasks that wait for guests
  * fail, and those that wait for the host continue. */

@@ -127,9 +127,9 @@ static void test_the_fit_knows_what_guests_have(void **state)
                 char name[] = { 'v', (char)('0' + i), '\0' };
                 FitVerdicts verdicts = { 0 };
 
-                assert_int_equal(
-                        claims_explain(fixture->claims, &request.resources, 0, &verdicts, NULL),
-                        expected);
+                assert_int_equal(claims_explain(fixture->claims, &request.resources, false, 0,
+                                                &verdicts, NULL),
+                                 expected);
                 fit_verdicts_done(&verdicts);
                 assert_int_equal(fixture_claim(fixture, name, "VGPU=1", NULL), expected);
         }

@@ -97,7 +97,8 @@ static int do_list_device(Fixture *fixture)
 static int do_explain(Fixture *fixture)
 {
         FitVerdicts verdicts = { 0 };
-        int r = claims_explain(fixture->claims, &request.resources, 0, &verdicts, &fixture->error);
+        int r = claims_explain(fixture->claims, &request.resources, false, 0, &verdicts,
+                               &fixture->error);
 
         fit_verdicts_done(&verdicts);
         /* The claim exists already, so its amounts need not fit once more. */

@@ -465,8 +465,36 @@ static void test_closed(void **state)
         assert_store_sane(fixture->path);
 }
 
-TEST_MAIN_WITH(open_host, fixture_teardown, test_closed, test_changed_expiry_is_of_new_claims,
-               test_claim, test_process, test_same_consumer, test_no_fit, test_confirm_and_expire,
-               test_expired_claim_asked_again, test_release, test_history_is_bounded, test_resize,
-               test_resize_first_goes_early, test_providers_written_once, test_vanished_provider,
-               test_root_replaced, test_invalid_inventory)
+/* An explanation has the result of a claim that is written to Placement, or of a local one. */
+static void test_an_explanation_follows_the_unread_database(void **state)
+{
+        Fixture *fixture = *state;
+        ResourceRequest request = RESOURCE_REQUEST_INIT;
+
+        fixture_set_host(fixture, "host PCPU=8");
+        make_request(&request, "PCPU=2");
+        claims_set_rules(fixture->claims,
+                         &(ClaimsRules){ .unknown = "unread", .hint = "a device" });
+        for (int writes = 0; writes <= 1; writes++) {
+                FitVerdicts verdicts = { 0 };
+                Error error = ERROR_NULL;
+
+                assert_int_equal(
+                        claims_explain(fixture->claims, &request, writes, 0, &verdicts, &error),
+                        writes ? CLAIM_DONE : CLAIM_E_NO_CAPACITY);
+                if (!writes)
+                        assert_string_equal(error.text, "unread (a device)");
+                fit_verdicts_done(&verdicts);
+        }
+        assert_int_equal(fixture_claim(fixture, "one", "PCPU=2", NULL), CLAIM_E_NO_CAPACITY);
+        assert_string_equal(fixture->error.text, "unread (a device)");
+        resource_request_done(&request);
+}
+
+TEST_MAIN_WITH(open_host, fixture_teardown, test_closed,
+               test_an_explanation_follows_the_unread_database,
+               test_changed_expiry_is_of_new_claims, test_claim, test_process, test_same_consumer,
+               test_no_fit, test_confirm_and_expire, test_expired_claim_asked_again, test_release,
+               test_history_is_bounded, test_resize, test_resize_first_goes_early,
+               test_providers_written_once, test_vanished_provider, test_root_replaced,
+               test_invalid_inventory)
