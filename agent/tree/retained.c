@@ -483,7 +483,9 @@ static int retain(Retained *retained, const RetainedTrees *trees, const Provider
         return note(retained, trees, provider, record);
 }
 
-static void log_end(const RetainedItem *item, bool back)
+/* back: the host has the inventory. lost: Placement still has it, and it can be in use, but it
+ * could not be put back into the tree (retained_apply()). */
+static void log_end(const RetainedItem *item, bool back, bool lost)
 {
         const char *const *fields = LOG_FIELDS(LOG_FIELD_PROVIDER, item->provider.text);
 
@@ -491,6 +493,11 @@ static void log_end(const RetainedItem *item, bool back)
                 log_event(LOG_NOTICE, MESSAGE_INVENTORY_RELEASED, fields,
                           "This host has %s of %s again; its capacity can be used.",
                           item->resource_class, item->name);
+        else if (lost)
+                log_event(
+                        LOG_WARNING, NULL, fields,
+                        "%s of %s is not retained any more. Another provider has its name, or its fields are invalid.",
+                        item->resource_class, item->name);
         else
                 log_event(
                         LOG_NOTICE, MESSAGE_INVENTORY_RELEASED, fields,
@@ -524,7 +531,10 @@ static void settle(Retained *retained, const RetainedTrees *trees, const Provide
                 if (item->active && !item->seen) {
                         item->active = false;
                         retained->changed = true;
-                        log_end(item, find_record(tree, &item->provider, item->resource_class));
+                        log_end(item, find_record(tree, &item->provider, item->resource_class),
+                                find_record(trees->before, &item->provider, item->resource_class) &&
+                                        retained_use(retained, &item->provider,
+                                                     item->resource_class) != RETAINED_USE_NONE);
                 }
                 item->seen = false;
                 if (!is_needed(item, trees, tree)) {
