@@ -216,8 +216,18 @@ static int set_auth(Config *config, Cloud *cloud, Error *reterr)
         return 0;
 }
 
+/* Returns true if text is one of the three words for a truth value in YAML. NULL is none of them.
+ */
+static bool is_word(const char *text, const char *const words[static 3])
+{
+        for (size_t i = 0; text && i < 3; i++)
+                if (strcasecmp(text, words[i]) == 0)
+                        return true;
+        return false;
+}
+
 /* Copies the other members of the cloud that have an option, with the defaults of the openstack
- * client. Only "verify: false" switches the check of certificates off. */
+ * client. As there, "verify: false" or "insecure: true" switches the check of certificates off. */
 static int set_rest(Config *config, Cloud *cloud, Error *reterr)
 {
         static const struct {
@@ -232,7 +242,8 @@ static int set_rest(Config *config, Cloud *cloud, Error *reterr)
                 { "cert", "certfile", NULL },
                 { "key", "keyfile", NULL },
         };
-        const char *verify = value_of(cloud, NULL, "verify");
+        static const char *const yes[] = { "true", "yes", "on" }, *const no[] = { "false", "no",
+                                                                                  "off" };
 
         for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
                 const char *text = value_of(cloud, NULL, keys[i].key) ?: keys[i].otherwise;
@@ -241,7 +252,8 @@ static int set_rest(Config *config, Cloud *cloud, Error *reterr)
                 if (r < 0)
                         return r;
         }
-        config->reporter.http.insecure = verify && strcasecmp(verify, "false") == 0;
+        config->reporter.http.insecure = is_word(value_of(cloud, NULL, "verify"), no) ||
+                                         is_word(value_of(cloud, NULL, "insecure"), yes);
         return 0;
 }
 

@@ -2,6 +2,7 @@
 
 #include "agent/helper/clouds.h"
 
+#include "base/text.h"
 #include "tests/fixtures/scratch-folder.h"
 #include "tests/unit/test.h"
 
@@ -105,6 +106,35 @@ static void test_application_credential(void **state)
         assert_true(c->reporter.http.insecure);
 }
 
+/* The words are those that PyYAML, and so openstacksdk, reads as truth values. */
+static void test_words_that_switch_verification_off(void **state)
+{
+        static const struct {
+                const char *member;
+                bool insecure;
+        } cases[] = {
+                { "verify: false", true },    { "verify: no", true },
+                { "verify: Off", true },      { "verify: true", false },
+                { "verify: yes", false },     { "verify: n", false },
+                { "insecure: true", true },   { "insecure: Yes", true },
+                { "insecure: on", true },     { "insecure: false", false },
+                { "region_name: no", false },
+        };
+        Fixture *fixture = *state;
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_free_ char *text = text_format(
+                        "clouds: {a: {auth: {auth_url: 'http://k', username: u, password: p,"
+                        " user_domain_name: d, project_id: '7'}, %s}}",
+                        cases[i].member);
+
+                scratch_write(fixture->folder, ".config/openstack/clouds.yaml", text);
+                assert_int_equal(clouds_apply(fixture->config, "a", NULL), 0);
+                if (fixture->config->reporter.http.insecure != cases[i].insecure)
+                        fail_msg("%s", cases[i].member);
+        }
+}
+
 static void test_refusals(void **state)
 {
         static const struct {
@@ -138,4 +168,5 @@ static void test_refusals(void **state)
         assert_non_null(strstr(error.text, "not YAML"));
 }
 
-TEST_MAIN_WITH(set_up, tear_down, test_password, test_application_credential, test_refusals)
+TEST_MAIN_WITH(set_up, tear_down, test_password, test_application_credential,
+               test_words_that_switch_verification_off, test_refusals)
