@@ -244,13 +244,13 @@ static inline void snapshot_unrefp(Snapshot **snapshot)
 }
 
 /* Sorts the lists at the end of a poll. Two polls of an unchanged host are then equal, except for
- * their times. The libvirt driver adds its facts later, so its emulators keep the order of libvirt.
- * Cells are sorted by id, emulators by architecture and machine, devices by name, and their mdev
- * types by id. Mdevs are sorted by parent and uuid, domains by uuid, their pins by guest CPU and
- * their cells by id. CPUs and pages of a cell, and the devices of a domain, keep their order.
- * Devices without a serial number get that of their physical function. Sets of texts are sorted and
- * lose their duplicates. Returns -EBADMSG with an error text if another sorted list except
- * instance_folders has an item twice, or -ENOMEM. The lists are then partly sorted. */
+ * their times. The libvirt driver adds its facts later, from a sealed snapshot. Cells are sorted by
+ * id, emulators by architecture and machine, devices by name, and their mdev types by id. Mdevs are
+ * sorted by parent and uuid, domains by uuid, their pins by guest CPU and their cells by id. CPUs
+ * and pages of a cell, and the devices of a domain, keep their order. Devices without a serial
+ * number get that of their physical function. Sets of texts are sorted and lose their duplicates.
+ * Returns -EBADMSG with an error text if another sorted list except instance_folders has an item
+ * twice, or -ENOMEM. The lists are then partly sorted. */
 int snapshot_seal(Snapshot *snapshot, Error *reterr);
 
 /* Replaces a text of the snapshot by a copy of value. -ENOMEM. */

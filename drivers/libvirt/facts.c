@@ -243,7 +243,8 @@ int libvirt_facts_read(Snapshot **ret, virConnectPtr connection, const HostConfi
                 return libvirt_error(reterr, "Cannot get the capabilities of the host");
         if ((r = guest_capabilities_parse(xml, domain_type, &capabilities, reterr)) < 0 ||
             (r = read_features(facts, connection, &capabilities, config, reterr)) < 0 ||
-            (r = read_emulators(facts, connection, &capabilities, domain_type, reterr)) < 0)
+            (r = read_emulators(facts, connection, &capabilities, domain_type, reterr)) < 0 ||
+            (r = snapshot_seal(facts, reterr)) < 0)
                 return r;
         *ret = TAKE_PTR(facts);
         return 0;

@@ -11,7 +11,7 @@
 
 #include "drivers/host/host-config.h"
 
-/* Reads the facts into a new snapshot that has nothing else. It uses virt_type, cpu_mode,
+/* Reads the facts into a new, sealed snapshot that has nothing else. It uses virt_type, cpu_mode,
  * cpu_models and cpu_model_extra_flags of the configuration. A fact that the hypervisor does not
  * support is absent. If the hypervisor refuses a fact, or its answer is malformed, the snapshot
  * gets a problem (snapshot_add_problem()), and the list is incomplete. Negative errno with an error

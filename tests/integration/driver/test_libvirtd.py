@@ -316,7 +316,9 @@ class TestReadOnly(LibvirtdCase):
         probe = self.probe(self.libvirtd.uri)
         self.assertEqual(probe.snapshot()['nodename'], 'demo')
         # Another connection, which is closed again, read the domain capabilities.
-        self.assertTrue(probe.snapshot()['emulators'])
+        emulators = [(one['arch'], one['machine']) for one in probe.snapshot()['emulators']]
+        self.assertTrue(emulators)
+        self.assertEqual(emulators, sorted(emulators))
         clients = [line.split()[0] for line in self.admin('client-list', self.libvirtd.daemon).splitlines()[2:]
                    if line.strip()]
         self.assertEqual(len(clients), 1, clients)
