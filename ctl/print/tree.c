@@ -313,6 +313,8 @@ int ctl_tree_print(const json_t *tree, CtlPage *page, Error *reterr)
                 if (printer.parents[i] < 0 && (r = add_subtree(&printer, i, "", 0, reterr)) < 0)
                         return r;
         ctl_table_print(TAKE_PTR(printer.table));
+        if (page->failed)
+                return error_oom(reterr);
         print_sharing(tree, page);
         return 0;
 }
