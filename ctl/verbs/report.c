@@ -84,12 +84,14 @@ static int run_part(void *data)
 static int write_text(int folder, const char *name, const char *suffix, const char *text)
 {
         _cleanup_free_ char *path = text_format("%s%s", name, suffix);
-        int fd = path ? openat(folder, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
+        _cleanup_close_ int fd =
+                path ? openat(folder, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -EBADF;
         FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
         bool failed;
 
         if (!file)
                 return -errno;
+        fd = -EBADF; /* the file owns it */
         fputs(text, file);
         failed = ferror(file);
         return fclose(file) < 0 || failed ? -EIO : 0;
