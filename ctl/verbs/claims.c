@@ -33,8 +33,8 @@
 
 #define RELEASE_REASON "released with computectl"
 
-/* Prints a new claim as JSON, libvirt XML, its id alone, or a page. --json wins over --xml, and
- * --xml over --quiet. */
+/* Prints a new claim as JSON, libvirt XML, its id alone, or a page. --json and --xml win over
+ * --quiet. */
 static void print_claim(Ctl *ctl, const json_t *claim)
 {
         if (ctl->options.json)
@@ -260,8 +260,8 @@ static const json_t *find_claim(const json_t *document, uint64_t id)
         return NULL;
 }
 
-/* Prints the claim with the given number, which can have ended. --xml wins over --json here.
- * Returns -ENOENT with words if there is none. */
+/* Prints the claim with the given number, which can have ended. Returns -ENOENT with words if there
+ * is none. */
 static int verb_show(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
@@ -508,6 +508,15 @@ static int refuse_bare_request(const CtlOptions *options, Error *reterr)
 
 /* Checks that the request has a consumer and a group. ctl_request_check() reports the other errors
  * later. */
+/* Refuses --json together with --xml. */
+static int check_format(const CtlOptions *options, Error *reterr)
+{
+        return options->json && options->xml
+                       ? error_setf(reterr, EINVAL, "%s: --json or --xml, not both",
+                                    options->arguments[0])
+                       : 0;
+}
+
 static int check_claim(const CtlOptions *options, Error *reterr)
 {
         if (options->arguments[1])
@@ -517,7 +526,7 @@ static int check_claim(const CtlOptions *options, Error *reterr)
                                   asks_for_nothing(options) ? ", and --resources or --group" : "");
         if (asks_for_nothing(options))
                 return error_setf(reterr, EINVAL, "claim: --resources or --group is missing");
-        return 0;
+        return check_format(options, reterr);
 }
 
 static int check_explain(const CtlOptions *options, Error *reterr)
@@ -544,6 +553,13 @@ static int check_id(const CtlOptions *options, Error *reterr)
         return 0;
 }
 
+static int check_show(const CtlOptions *options, Error *reterr)
+{
+        int r = check_id(options, reterr);
+
+        return r < 0 ? r : check_format(options, reterr);
+}
+
 static int check_ids(const CtlOptions *options, Error *reterr)
 {
         if (!options->arguments[1])
@@ -554,7 +570,7 @@ static int check_ids(const CtlOptions *options, Error *reterr)
 const CtlVerb ctl_claim_verbs[] = {
         { "claims", "", "List the claims of this host", 0, CTL_REMOTE, check_claims, verb_claims,
           NULL },
-        { "show", "ID", "Show one claim with its devices", 1, CTL_REMOTE, check_id, verb_show,
+        { "show", "ID", "Show one claim with its devices", 1, CTL_REMOTE, check_show, verb_show,
           "history" },
         { "who", "DEVICE|cpu:N|cell:N|GUEST", "Show the claims of a device, CPU, cell or guest", 1,
           CTL_REMOTE, NULL, verb_who, "devices" },
