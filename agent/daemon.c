@@ -378,10 +378,10 @@ static int make_engine(Daemon *daemon, Config *config, Engine *ret, Error *reter
                 r = device_watch_new(&engine.device_watch, config->state_dir, &config->driver.host,
                                      config->device_specs, config->device_hold_usec, read_only,
                                      reterr);
+        if (r >= 0 && cordon_list_members(&config->driver.host, &members) < 0)
+                r = error_oom(reterr);
         if (r >= 0)
                 r = make_tracker(daemon, &engine, reterr);
-        if (r >= 0 && cordon_set_members(daemon->cordon, &config->driver.host) < 0)
-                r = error_oom(reterr);
         if (r < 0)
                 return r;
         cordon_set_members(daemon->cordon, &members);
