@@ -63,7 +63,7 @@ struct Auditor {
         Uuid asked_consumer;  /* consumer that will be healed; empty: none */
         EventAuthor asked_by; /* caller of that request to heal; "": none */
         uint64_t n_cycles;    /* number of cycles since the last audit by heal_cycles */
-        uint64_t built_usec;  /* ClaimService.built_usec at the last audit */
+        uint64_t built_usec;  /* ClaimService.built_usec when the last audit began */
         AuditMemory memory;
         AuditorState state;
 
@@ -246,10 +246,8 @@ static void finish(Auditor *auditor, const Error *error)
                 if (!document || take_findings(auditor) < 0)
                         error_oom(&auditor->state.error);
                 sum_up(auditor);
-                if (auditor->kind == AUDITOR_START || auditor->heals_all) {
+                if (auditor->kind == AUDITOR_START || auditor->heals_all)
                         auditor->at_start = false;
-                        auditor->built_usec = auditor->config.claims->built_usec;
-                }
         } else {
                 log_debug("Cannot audit Placement: %s", error->text);
         }
@@ -693,6 +691,9 @@ int auditor_begin(Auditor *auditor, Reporter *reporter, const char *waits,
         auditor->kind = auditor->at_start ? AUDITOR_START : AUDITOR_AUDIT;
         if (auditor->heals_all || named)
                 auditor->kind = AUDITOR_HEAL;
+        /* A database that is created during this audit makes another one due. */
+        if (auditor->kind == AUDITOR_START || auditor->heals_all)
+                auditor->built_usec = auditor->config.claims->built_usec;
         auditor->reporter = reporter;
         auditor->done = done;
         auditor->userdata = userdata;
