@@ -224,7 +224,7 @@ int identity_plan_rename(const PlacementProviders *tree, const Uuid *root, const
 {
         const PlacementProvider *old = find_root(tree, root);
         _cleanup_(identity_plan_done) IdentityPlan plan = { 0 };
-        size_t n;
+        size_t n, n_new = strlen(name);
         int r = 0;
 
         if (!old)
@@ -236,6 +236,9 @@ int identity_plan_rename(const PlacementProviders *tree, const Uuid *root, const
         for (size_t i = tree->n_items; r == 0 && i > 0; i--) {
                 const PlacementProvider *item = &tree->items[i - 1];
 
+                /* "host" is renamed to "host_b", and an earlier run has renamed this one. */
+                if (strncmp(item->name, name, n_new) == 0 && item->name[n_new] == '_')
+                        continue;
                 if (item != old && strncmp(item->name, old->name, n) == 0 && item->name[n] == '_')
                         r = add_change(&plan, item, name, item->name + n, reterr);
         }

@@ -78,8 +78,9 @@ void identity_plan_done(IdentityPlan *plan);
 
 /* Plans a new name for the root of tree (parents first, as read). The plan renames the root, and
  * every provider of the tree whose name begins with the root's name and "_". The others keep their
- * names. The caller frees ret. Children come before parents, and the root comes last: if the
- * renaming is interrupted, the next plan contains the rest. Returns -ENOENT if tree lacks the root,
- * -EINVAL for a name that gets too long (counted in bytes), or -ENOMEM. */
+ * names, and so do those whose name begins with the new name and "_". The caller frees ret.
+ * Children come before parents, and the root comes last: if the renaming is interrupted, the next
+ * plan contains the rest. Returns -ENOENT if tree lacks the root, -EINVAL for a name that gets too
+ * long (counted in bytes), or -ENOMEM. */
 int identity_plan_rename(const PlacementProviders *tree, const Uuid *root, const char *name,
                          IdentityPlan *ret, Error *reterr);

@@ -158,4 +158,23 @@ static void test_plan_rename(void **state)
         assert_int_equal(plan.n_items, 3);
 }
 
-TEST_MAIN(test_judge, test_permitted_actions, test_advice, test_plan_rename)
+/* A renaming to a longer name was interrupted: the next plan has only the rest. */
+static void test_plan_rename_again(void **state)
+{
+        PlacementProvider items[] = {
+                { .name = (char *)(uintptr_t) "host" },
+                { .name = (char *)(uintptr_t) "host_NUMA0" },
+                { .name = (char *)(uintptr_t) "host_b_NUMA1" },
+        };
+        const PlacementProviders tree = { items, ARRAY_SIZE(items) };
+        _cleanup_(identity_plan_done) IdentityPlan plan = { 0 };
+
+        for (size_t i = 0; i < ARRAY_SIZE(items); i++)
+                items[i].uuid = uuid_make_random();
+        assert_int_equal(identity_plan_rename(&tree, &items[0].uuid, "host_b", &plan, NULL), 0);
+        assert_int_equal(plan.n_items, 2);
+        assert_string_equal(plan.items[0].to, "host_b_NUMA0");
+        assert_string_equal(plan.items[1].to, "host_b");
+}
+
+TEST_MAIN(test_judge, test_permitted_actions, test_advice, test_plan_rename, test_plan_rename_again)
