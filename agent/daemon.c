@@ -12,8 +12,7 @@
  * updates systemd's status line, the bus and the metrics. A reload is refused if state_dir,
  * claim_db, host or the identity would change. It ends with the first cycle of the new engine. A
  * failure of set_up() ends the program; later failures of the hypervisor or of Placement do not,
- * except a failed reshape with on_startup_failure = exit. Everything runs in one event loop; the
- * callbacks of this file connect the tracker, the queue and the bus.
+ * except a failed reshape with on_startup_failure = exit. Everything runs in one event loop.
  *
  * Tests: tests/integration/agent/test_reload.py tests/integration/agent/test_agent.py */
 

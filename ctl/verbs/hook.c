@@ -4,8 +4,8 @@
  * agent for at most one step of one guest.
  *
  * The main structure is Policy, the options of [hook]. Invariants: the input is read to its end,
- * also by a call that does nothing, unless it is too long, it cannot be read, memory is short, or
- * the alarm ends the process. Nothing is written to standard output. The process ends within the
+ * also by a call that does nothing. Exceptions are an input that is too long or cannot be read,
+ * short memory, and the alarm. Nothing is written to standard output. The process ends within the
  * time limit, which begins after the configuration was read. With a configuration that cannot be
  * read, the agent is asked for the policy, and the limit counts once for that call and once for the
  * step. The alarm enforces the limit, because the bus library can wait longer; its handler exits

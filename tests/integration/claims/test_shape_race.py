@@ -4,8 +4,8 @@
 A scheduler takes a candidate of Placement, writes its allocations and lets the agent claim them, as Nova does. It removes them if the
 agent refuses. The local caller claims without a scheduler, and the agent writes the allocations. No member is in two claims, and each
 claim has exactly the devices of one partition. The agent refuses a scheduler only while max_unit is stale, and only once for each value
-that it has published, or if an amount below max_unit has no free partition, which Placement cannot express. Two schedulers can be refused
-for one value, if both have written before the next one.
+that it has published. Two schedulers can be refused for one value, if both have written before the next one. The exception is an amount
+below max_unit without a free partition, which Placement cannot express.
 
     python3 -m tests.integration.claims.test_shape_race --rounds 1000 --seed 7      (as root; "make soak-shapes")
 """
