@@ -283,6 +283,8 @@ class TestKills(PartitionsCase):
         what = self.strike(chance)
         began.communicate()
         self.recover(what)
+        # After a reboot all devices are withheld until the program has run.
+        wait_until(lambda: self.agent.claim('CUSTOM_HGX_GPU=4', consumer, check=False).returncode == 0, 30, 'four devices', step=0.2)
         claim = self.gpus(4, consumer)
         self.assertEqual(self.members(claim), '1234', what)
         code, words, _ = self.prepare(claim, consumer)
