@@ -116,6 +116,7 @@ class TestQuiet(EnvCase):
         grown.record(recorded_host('grown', memory_kib=(total + 1024) * 1024))
         wait_until(lambda: memory(grown)['total'] == total + 1024, 20, 'the new memory', step=0.05)
         self.assertLess(time.monotonic() - began, 2.5)
+        grown.ctl('sync')  # The write is recorded only when it is answered, and the database has it before.
         self.assertGreaterEqual(self.checks(grown, 8), 5)
         # Another writer's change is found by the next check. After it, each cycle checks again.
         reserved = memory(edited)['reserved']
@@ -123,6 +124,7 @@ class TestQuiet(EnvCase):
         self.placement.edit(edited.root(), 'inventories', lambda inventories: inventories['MEMORY_MB'].update(reserved=17))
         wait_until(lambda: memory(edited)['reserved'] == reserved, 20, 'the repair', step=0.05)
         self.assertLess(time.monotonic() - began, self.QUIET + 2)
+        edited.ctl('sync')
         self.assertGreaterEqual(self.checks(edited, 8), 5)
 
 

@@ -224,7 +224,7 @@ class TestChanges(NumaCase):
         done = agent.ctl('doctor', '--hardware-only', '--config', agent.config, '--json=short', code=1)
         finding = json.loads(done.stdout)['findings'][0]
         self.assertEqual(finding['state'], 'bad')
-        self.assertRegex(finding['text'], r'^\[compute\] cpu_shared_set: .*CPU 4-5')
+        self.assertRegex(finding['text'], r'^\[compute\] cpu_shared_set names CPU 4-5')
         agent.configure({'compute': {'cpu_shared_set': '0-3'},
                          'devices': {'enabled_mdev_types': None}})
         self.assertIn('The configuration fits this host.', agent.ctl('doctor', '--hardware-only', '--config', agent.config).stdout)
