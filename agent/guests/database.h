@@ -58,7 +58,7 @@ typedef struct ClaimComparison {
         Snapshot *guests;   /* poll of the domains alone: the same or a newer one */
         HostFacts facts;
         DeviceFacts known;        /* sizes of vGPUs and cordoned members that facts are made with */
-        ReleasedDevice *released; /* those of claims that ended after the begin of the poll */
+        ReleasedDevice *released; /* devices of claims that ended after the begin of the poll */
         size_t n_released, n_released_allocated;
         bool driver_is_new;      /* the settings changed since the facts were made */
         ReconcileRecent *recent; /* claims that were made or returned since the begin of the poll,

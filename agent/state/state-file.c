@@ -158,7 +158,10 @@ int state_file_read(const char *path, const char *format, bool read_only, json_t
         if (r == -ENOENT)
                 return r;
         if (r < 0)
-                return error_setf(reterr, r, "Cannot read %.120s: %s", path, strerror(-r));
+                return error_setf(
+                        reterr, r,
+                        "Cannot read %.120s: %s. Make it readable, or move it away to start without its content",
+                        path, strerror(-r));
         r = json_parse(text, n, &json, reterr);
         if (r == 0)
                 r = json_read_string(json, "format", &found, reterr);

@@ -396,7 +396,7 @@ int cordon_new(Cordon **ret, const char *state_dir, bool read_only, Error *reter
         if (update_words(cordon, reterr) < 0)
                 return -ENOMEM;
         if (r < 0)
-                log_event(LOG_ERR, MESSAGE_CORDON_LOST, NULL, "The list of cordons is lost: %s",
+                log_event(LOG_ERR, MESSAGE_CORDON_LOST, NULL, "The cordons are not in force: %s",
                           error_text(&error, r));
         *ret = TAKE_PTR(cordon);
         return 0;
