@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Applies health rules. Two histories keep the results until they are taken: one has the evidence
- * against devices, the other one the evidence that they work again. Evidence of one kind removes a
- * result of the other kind that was not taken, so the last evidence counts. It also forgets the
- * cases of the other kind, so after a recovery the count of a rule begins at 0.
+ * against devices, the other one the evidence that they work again. A history with
+ * HEALTH_TRACKS_MAX pairs of rule and device forgets the oldest pair for a new one, also with a
+ * result that was not taken. Evidence of one kind removes a result of the other kind that was not
+ * taken, so the last evidence counts. It also forgets the cases of the other kind, so after a
+ * recovery the count of a rule begins at 0.
  *
  * An AER counter is evidence only if it grew between two readings: the first reading has errors of
  * any age. Each new error is one case, up to HEALTH_COUNT_MAX for one reading. A bad link is one
  * case at each reading. A good one is a recovery at its first reading and after a bad reading, if
  * the rule ends with a recovery. A driver that finds its controller dead removes it from sysfs, so
  * the addresses of up to CONTROLLERS_MAX NVMe controllers are remembered. The addresses are read at
- * the start, at each reading of links, and when a line names a controller. So without rules about
- * links, the address of a controller that was added later can be unknown when it is removed.
+ * the start, at each reading of links (if there are rules about links), and when a line names a
+ * controller. The address of a controller is unknown if it left sysfs before the start, or came and
+ * left between two of these readings.
  *
  * Tests: tests/unit/agent/health/test-observer.c */
 

@@ -40,7 +40,8 @@ int health_observer_line(HealthObserver *observer, const HealthLineInput *line);
 void health_observer_forget_lines(HealthObserver *observer);
 
 /* Reads sysfs if a reading is due. now_usec is CLOCK_MONOTONIC, real_usec CLOCK_REALTIME. A device
- * or attribute that cannot be read is no evidence. Returns -ENOMEM on failure. */
+ * or attribute that cannot be read is no evidence. Returns -ENOMEM on failure; the other devices
+ * then wait for the next reading. */
 int health_observer_read(HealthObserver *observer, uint64_t now_usec, uint64_t real_usec);
 
 /* Takes the next message that is due, HEALTH_RECOVERED before HEALTH_FINDING. now_usec is

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Regular expressions of health rules, matched with lines of the kernel. Only this part of the
- * agent calls PCRE2. A pattern has exactly one of two named groups: "address" is a PCI address in
- * the line, and "nvme" is the name of an NVMe controller ("nvme0"). Length, steps, depth and memory
- * of a match are limited, so a hostile line costs a bounded time. No I/O. A pattern is used by one
+/* Regular expressions of health rules, matched with lines of the kernel. In agent/, only this file
+ * calls PCRE2. A pattern has exactly one of two named groups: "address" is a PCI address in the
+ * line, and "nvme" is the name of an NVMe controller ("nvme0"). Length, steps, depth and memory of
+ * a match are limited, so a hostile line costs a bounded time. No I/O. A pattern is used by one
  * thread at a time, because a match writes to its memory. */
 
 #include "base/error.h"

@@ -27,9 +27,10 @@ typedef struct HealthRecord {
                         replace it */
 } HealthRecord;
 
-/* Loads the state. A damaged file leaves an empty state: *reterr has words, and the result is 1.
- * Otherwise returns 0, or a negative errno with words if the file cannot be read. The caller calls
- * health_record_done() in any case. */
+/* Loads the state. A damaged file is set aside (state_file_read()) and leaves an empty state:
+ * *reterr has words, and the result is 1. Otherwise returns 0, or a negative errno with words if
+ * the file cannot be read, or memory is short. The caller calls health_record_done() in any case.
+ */
 int health_record_load(HealthRecord *record, const char *state_dir, Error *reterr);
 void health_record_done(HealthRecord *record);
 

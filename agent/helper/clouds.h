@@ -15,7 +15,9 @@
 /* Replaces the options of config about Keystone, and the endpoint, the token and the TLS options of
  * [placement], by the values of that cloud. Other options of [placement], such as time-outs, stay.
  * Returns -ENOENT if there is no clouds.yaml, no such cloud, or no file that $OS_CLIENT_SECURE_FILE
- * names. Returns -EINVAL for a cloud with a profile, a file that is not YAML, or a value that is
- * missing or cannot be used, or another negative errno. After an error config can be partly changed
- * and must not be used. The words contain no secret. Blocks on the disk. */
+ * names. Returns -EINVAL for a cloud with a profile, a file that is not YAML, a value that cannot
+ * be used, or an option that a login at Keystone lacks. Returns another negative errno on other
+ * failures. Without a login, an endpoint or token that is missing is no error here. After an error
+ * config can be partly changed and must not be used. The words contain no secret. Blocks on the
+ * disk. */
 int clouds_apply(Config *config, const char *cloud, Error *reterr);

@@ -14,15 +14,16 @@
  * clouds.yaml, or "" for the configuration.
  *
  * "identity ACTION FLAGS NAME CLOUD" compares this host with Placement (IDENTITY_FORMAT). ACTION is
- * "show", or the repair: "adopt" or "rename". FLAGS are "force", "dry-run", both or "". NAME is
- * that of the host; "": not known. CLOUD is as for "connect". As root, this order continues as the
- * owner of the state directory.
+ * "show", or the repair: "adopt" or "rename". FLAGS contain "force", "dry-run", both or neither;
+ * other words are ignored. NAME is that of the host; "": not known. CLOUD is as for "connect". As
+ * root, this order continues as the owner of the state directory.
  *
  * Each order returns its document to run(), which prints it. Wrong arguments, a failure of the
  * hypervisor, of the configuration or of clouds.yaml, and a compute_id that cannot be used end the
- * program with words and exit code 1. So do a failed output and lack of memory. A failure of
- * Keystone or Placement, or a refused repair, is a part of the document, with exit code 0. The
- * program ends after one order, so it waits for each answer (placement_probe_ask()).
+ * program with words and exit code 1. So do a failed change of the user, a failed output, and lack
+ * of memory. A failure of Keystone or Placement, or a repair that is refused or fails, is a part of
+ * the document, with exit code 0. The program ends after one order, so it waits for each answer
+ * (placement_probe_ask()).
  *
  * Tests: tests/integration/agent/test_identity.py tests/integration/agent/test_keystone.py */
 
@@ -538,8 +539,9 @@ static int rename_tree(Work *work, Error *reterr)
         return r;
 }
 
-/* Makes the ordered change, and gathers the facts again after it. Stores the reason of a change
- * that is refused or fails in work->refused. */
+/* Makes the ordered change, and gathers the facts again after it. If that second reading fails, the
+ * order fails although the change was made. Stores the reason of a change that is refused or fails
+ * in work->refused. */
 static int carry_out(Work *work, Error *reterr)
 {
         int r;
