@@ -3,13 +3,16 @@
 /* The claim of a server that starts, and whose devices the agent chooses. The task refreshes the
  * guests, reads the consumer from Placement, and lets claims/fit/attach.h decide: the present claim
  * is answered, or a new one is made of the allocations. Nothing is written to Placement. A repeated
- * task has the same answer while the allocations stay the same.
+ * task has the same answer while the claim, the allocations and the devices stay the same. A claim
+ * of another program, or one whose allocations the agent wrote, is never replaced: with other
+ * devices than the allocations it gives CLAIM_E_CONFLICT.
  *
  * While Placement does not answer, a present claim that has devices of all classes is answered: no
- * other consumer has these devices. A consumer without such a claim gets CLAIM_QUEUE_E_PLACEMENT.
+ * other consumer has these devices. If one of them is missing or replaced, the result is
+ * CLAIM_QUEUE_E_UNAVAILABLE. A consumer without such a claim gets CLAIM_QUEUE_E_PLACEMENT.
  *
- * With and without an answer, the result is -EBUSY for a claim that is being written to Placement,
- * and before the first poll of the host.
+ * With and without an answer, the result is -EBUSY for a claim that is being written to Placement.
+ * It is -EBUSY also before the first poll of the host, and if the guests cannot be refreshed.
  *
  * Invariant: a claim is ended only if its consumer has other allocations than its devices. If no
  * new claim can be made then, an existing guest is adopted by the next cycle. */

@@ -2,16 +2,16 @@
 
 /* Moves a claim, with all allocations of its consumer, to another consumer: one POST /allocations.
  * The move is stored in the database before it is sent. If Placement rejects it, the move ends with
- * an error. If Placement does not answer, the caller gets an error, and settling ends the stored
- * move later, without a caller. If the move has arrived in Placement, the claim follows. If not,
- * the move is given up: a write raises the generation of the source, so that a late request fails.
- * Without the permission to write, and if the source has nothing here, there is no such write. A
- * move that was not done before fails if the source has no claim or a pending one, or the target
- * has a claim. So does one beside another pending move of the same source or target. It fails if
- * both consumers have allocations on this host, and if the agent must not write allocations that
- * still belong to the source. If another writer moved them, or if neither consumer has any while a
- * caller waits, only the claim moves. Without Placement, only the claim moves too. The allocations
- * that the target has elsewhere stay. */
+ * an error. If Placement does not answer, or a consumer cannot be read, the caller gets an error.
+ * Settling then ends the stored move later, without a caller. If the move has arrived in Placement,
+ * the claim follows. If not, the move is given up: a write raises the generation of the source, so
+ * that a late request fails. Without the permission to write, and if the source has nothing here,
+ * there is no such write. A move that was not done before fails if the source has no claim or a
+ * pending one, or the target has a claim. So does one beside another pending move of the same
+ * source or target. It fails if both consumers have allocations on this host, and if the agent must
+ * not write allocations that still belong to the source. If another writer moved them, or if
+ * neither consumer has any while a caller waits, only the claim moves. Without Placement, only the
+ * claim moves too. The allocations that the target has elsewhere stay. */
 
 #include <errno.h>
 #include <string.h>

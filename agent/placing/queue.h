@@ -47,16 +47,16 @@ typedef enum ClaimQueueOutcome {
         CLAIM_QUEUE_E_NOT_PLACED = _CLAIM_OUTCOME_MAX, /* neither placed nor ours to write */
         CLAIM_QUEUE_E_PLACEMENT,   /* Placement cannot be used: the error has the words */
         CLAIM_QUEUE_E_REFUSED,     /* [agent] nova forbids the write */
-        CLAIM_QUEUE_E_UNAVAILABLE, /* a device of the allocations is missing or withheld */
+        CLAIM_QUEUE_E_UNAVAILABLE, /* a device of the server is missing, replaced or withheld */
         _CLAIM_QUEUE_OUTCOME_MAX,
 } ClaimQueueOutcome;
 
 typedef struct ClaimQueue ClaimQueue;
 
 /* Receives the result of a task: 0, a ClaimOutcome, a ClaimQueueOutcome or a negative errno, with
- * words unless it is 0. The claim is borrowed. It is NULL if result is not 0, after a refresh, and
- * after a move whose claim has ended since it began. If is_new is true, this task created the
- * claim, or made the move. */
+ * words unless it is 0. -ENOMEM can lack words. The claim is borrowed. It is NULL if result is not
+ * 0, after a refresh, and after a move whose claim has ended since it began. If is_new is true,
+ * this task created the claim, or made the move. */
 typedef void (*ClaimQueueDone)(int result, const Claim *claim, bool is_new, const Error *error,
                                void *userdata);
 
@@ -104,7 +104,8 @@ void claim_queue_set_mode(ClaimQueue *queue, ClaimMode mode, NovaMode nova, bool
  * read from Placement before they are answered. */
 void claim_queue_set_away(ClaimQueue *queue, bool away);
 
-/* Returns true if a claim that no scheduler placed would be written to Placement. */
+/* Returns true if a claim that no scheduler placed would be written to Placement before it is
+ * answered. Whether there is a session does not matter here. */
 bool claim_queue_writes(const ClaimQueue *queue);
 
 /* Ends the wait of the tasks for this refresh, if they requested it before began_usec
@@ -127,10 +128,11 @@ void claim_queue_claim(ClaimQueue *queue, const ClaimRequest *request, ClaimQueu
 /* Yields the claim of a server that starts, with the devices that it attaches: its present claim,
  * or a new one that is made of its allocations in Placement (agent/placing/attaching.c). classes:
  * the classes whose devices the agent chooses, at least one. The consumer is copied. classes and by
- * are borrowed until done. Writes nothing to Placement. The caller notifies the watcher as after
- * claim_queue_claim(). Without [placement] the result is CLAIM_QUEUE_E_NOT_PLACED. During an outage
- * only a present claim with devices of all classes is answered. Otherwise the result is an error,
- * usually CLAIM_QUEUE_E_PLACEMENT. */
+ * are borrowed until done. Writes nothing to Placement. Refreshes the guests first; the result is
+ * -EBUSY if they cannot be read. The caller notifies the watcher as after claim_queue_claim().
+ * Without [placement] the result is CLAIM_QUEUE_E_NOT_PLACED. During an outage only a present claim
+ * with devices of all classes is answered. Otherwise the result is an error, usually
+ * CLAIM_QUEUE_E_PLACEMENT. */
 void claim_queue_attach(ClaimQueue *queue, const Uuid *consumer, const StringSet *classes,
                         const EventAuthor *by, ClaimQueueDone done, void *userdata);
 

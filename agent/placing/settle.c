@@ -5,10 +5,11 @@
  * a round, and moving.c settles moves. Each task reads the consumer first. A pure function of
  * agent/placing/decide.h then decides by the allocations that Placement has. A task changes the
  * claim database only after Placement has answered, except that a write is marked as sent before it
- * is sent. A removal ends without a request if another writer placed the allocations again.
- * Otherwise it stays pending while the agent's write can still arrive, and while a guest is here
- * that would lose the allocations. It also ends without a request if nothing is left, or another
- * claim of the consumer owns the allocations. */
+ * is sent. A removal ends without a write if another writer placed the allocations again. Within
+ * CLAIM_REMOVAL_SOON_USEC after the end of the claim, allocations count as left by it, unless the
+ * removal is late. A removal of other allocations stays pending while the agent's write can still
+ * arrive, and while a guest is here that would lose the allocations. It also ends without a write
+ * if nothing is left, or another claim of the consumer owns the allocations. */
 
 #include <errno.h>
 #include <inttypes.h>

@@ -10,8 +10,9 @@
  * between the two sets are written in one transaction with the new tree.
  *
  * Claims move if the stored tree has this host's root, and the stored usage names an inventory that
- * the new tree lacks. Nothing else decides. A crash before the write therefore loses nothing: the
- * next call finds the same difference. */
+ * the new tree lacks. Nothing else decides. A crash before the write therefore leaves no claim
+ * behind: the next call finds the same difference. Only the allocations before the reshape are not
+ * known then. */
 
 #include "agent/reshape/claim-move.h"
 

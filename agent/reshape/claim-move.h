@@ -2,7 +2,8 @@
 #pragma once
 
 /* Moves claims after a reshape. The database alone shows which claims have to move. A crash between
- * Placement's answer and the move therefore needs no repair: the next start moves them.
+ * Placement's answer and the move therefore needs no repair: the next start moves them, all by the
+ * driver's rules.
  *
  * A claim that equals the old allocations of its consumer gets the consumer's new ones. The
  * driver's rules move all other claims. */

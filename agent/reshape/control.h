@@ -2,10 +2,11 @@
 #pragma once
 
 /* Decides when a reshape is due, runs it, logs it and keeps its result. A reshape is due on
- * request. It is also due at the start, until one was tried while Placement answered, or an undo
- * succeeded; a shown or cancelled one does not count. Also undoes the last reshape, from the image
- * of the old shape in state_dir. Runs in the main thread. It blocks on the disk for the small image
- * files, to read the claims, and to record the event. */
+ * request. If the tree needs one, it is also due at the start, until one was tried or an undo
+ * succeeded. A try that Placement did not answer, and a shown or cancelled reshape, do not count. A
+ * tree that needs none in the first cycle with permission ends this, too. Also undoes the last
+ * reshape, from the image of the old shape in state_dir. Runs in the main thread. It blocks on the
+ * disk for the small image files, to read the claims, and to record the event. */
 
 #include <systemd/sd-event.h>
 
@@ -17,7 +18,7 @@
 typedef enum ReshapeKind {
         RESHAPE_FORWARD, /* to the shape of the host */
         RESHAPE_UNDO,    /* to the shape before the last reshape */
-        RESHAPE_SHOW,    /* reads and decides as RESHAPE_FORWARD does, but writes nothing */
+        RESHAPE_SHOW, /* reads and decides as RESHAPE_FORWARD does; writes nothing to Placement */
 } ReshapeKind;
 
 typedef struct ReshapeControl ReshapeControl;
@@ -41,8 +42,8 @@ int reshape_control_new(ReshapeControl **ret, sd_event *event, const char *state
 ReshapeControl *reshape_control_free(ReshapeControl *control);
 DEFINE_CLEANUP(ReshapeControl *, reshape_control_free);
 
-/* Requests a reshape for the next cycle, in place of an earlier request. by (copied) is the caller;
- * NULL: not known. */
+/* Requests a reshape for the next cycle, in place of an earlier request. RESHAPE_UNDO clears
+ * undo_error. by (copied) is the caller; NULL: not known. */
 void reshape_control_ask(ReshapeControl *control, ReshapeKind kind, const EventAuthor *by);
 
 /* Returns true if a requested reshape has not begun yet. */
@@ -89,8 +90,9 @@ int reshape_control_alone(ReshapeControl *control, bool needed, const TreeMaker 
 /* The results of the last reshapes. */
 typedef struct ReshapeState {
         bool at_start; /* the reshape of the start is still due, or runs */
-        Error error;   /* reason why the last reshape failed that Placement answered, except an undo
-                          and a shown one; code 0: none failed */
+        Error error;   /* reason why the last reshape failed or was cancelled; code 0: it did not. A
+                          shown one, a failed undo, and one that Placement did not answer leave it
+                          unchanged */
         Error undo_error; /* reason why the last requested undo failed; the tree keeps the shape of
                              the host */
         ReshapeImage image; /* the reshape that ended last; empty if it failed or was only shown */
