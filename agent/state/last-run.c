@@ -3,7 +3,7 @@
 /* Reads and writes last-run.json. The file has the version and the boot id of the process that
  * wrote it, and whether this process has ended cleanly. A process writes it twice: at its start as
  * not ended, and at its clean end. So a process that is killed between them leaves a file that says
- * so. The comparison with the present version and boot is pure. */
+ * so, unless its first write failed. The comparison with the present version and boot is pure. */
 
 #include "agent/state/last-run.h"
 

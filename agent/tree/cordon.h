@@ -10,9 +10,10 @@
  * A device of a set ([device_shapes NAME]) has no provider of its own. Its cordon withholds this
  * device alone: the driver computes what the set still offers (drivers/tree/shape-providers.h).
  *
- * A lifted cordon restores the earlier state: a trait of another writer stays, and a device gets
- * the reserved amount that it would have. The entry is removed once a tree that was read from
- * Placement shows that the cordon is gone.
+ * A lifted cordon restores the earlier state: a trait that another writer had set before stays, and
+ * a device gets the reserved amount that it would have. A trait that another writer sets during the
+ * cordon is removed with it. The entry is removed once a tree that was read from Placement shows
+ * that the cordon is gone.
  *
  * A cordon of a device belongs to a person or to a health rule (agent/health/rule.h). A rule never
  * changes a cordon of a person, and takes over one of another rule only if its own is harder to
@@ -65,12 +66,12 @@ bool cordon_is_member(const Cordon *cordon, const char *address);
 /* Returns true if the device of a set at the PCI address is cordoned alone. */
 bool cordon_has_member(const Cordon *cordon, const char *address);
 
-/* Cordons the host or a device, and returns when the cordon is on disk, unless read_only. device:
- * "" for the host, else the name or uuid of its provider, libvirt's name or the PCI address. The
- * device must be in tree or in a set, unless tree is NULL. A call for a cordoned device changes
- * only owner, author, time and reason; so a person takes over the cordon of a rule. now_usec is
- * CLOCK_REALTIME. Returns -ENODEV, -EINVAL or the error of the disk, with words, or -ENOMEM. The
- * cordon is then not set, unless memory was short after the write. */
+/* Cordons the host or a device, and returns after the write of the file (state_file_write()),
+ * unless read_only. device: "" for the host, else the name or uuid of its provider, libvirt's name
+ * or the PCI address. The device must be in tree or in a set, unless tree is NULL. A call for a
+ * cordoned device changes only owner, author, time and reason; so a person takes over the cordon of
+ * a rule. now_usec is CLOCK_REALTIME. Returns -ENODEV, -EINVAL or the error of the disk, with
+ * words, or -ENOMEM. The cordon is then not set, unless memory was short after the write. */
 int cordon_set(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const char *device,
                const char *reason, const char *who, uint64_t now_usec, Error *reterr);
 
@@ -81,9 +82,9 @@ int cordon_set_by_rule(Cordon *cordon, const ProviderTree *tree, const Uuid *roo
                        const char *device, const char *reason, const CordonRule *rule,
                        uint64_t now_usec, Error *reterr);
 
-/* Lifts a cordon for a person, by any name of the device, and notes now_usec (CLOCK_REALTIME).
- * Returns -ENOENT with words if it is not cordoned, -EINVAL for a host that is retired. Other
- * errors are those of cordon_set(). */
+/* Lifts a cordon for a person, by any name of the device, and notes now_usec (CLOCK_REALTIME) for a
+ * device. Returns -ENOENT with words if it is not cordoned, -EINVAL for a host that is retired.
+ * Other errors are those of cordon_set(). */
 int cordon_lift(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const char *device,
                 uint64_t now_usec, Error *reterr);
 
@@ -119,9 +120,9 @@ int cordon_set_retired(Cordon *cordon, bool retired, Error *reterr);
 void cordon_clear(Cordon *cordon, ProviderTree *tree, const Uuid *root, bool known);
 
 /* Applies the cordons to a tree, after the driver and the device ledger. Removes the trait of a
- * lifted host cordon, unless another writer set it. known: as for cordon_clear(). A failed
- * write of the file is logged once, and repeated with the next known tree. Until it succeeds, a new
- * cordon of the host does not set the trait. Returns -ENOMEM on failure. */
+ * lifted host cordon, unless another writer had set it before. known: as for cordon_clear(). A
+ * failed write of the file is logged once, and repeated with the next known tree. Until it
+ * succeeds, a new cordon of the host does not set the trait. Returns -ENOMEM on failure. */
 int cordon_apply(Cordon *cordon, ProviderTree *tree, const Uuid *root, bool known, Error *reterr);
 
 /* The cordons in words, which are borrowed until the next change. */

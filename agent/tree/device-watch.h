@@ -4,8 +4,9 @@
 /* Runs the device ledger, the list of devices that this host is expected to have. The ledger is
  * stored in "devices.json" of state_dir, written before a request is sent. A journal message
  * reports each device that goes missing, comes back or is exchanged, or that was missing and is not
- * expected any more. Others report a block by another device and its end. Main thread; blocks on
- * the disk. */
+ * expected any more. The loss of a device that came back and is still held has none. Others report
+ * a block by another device and its end. After a restart a block is reported again, and an end
+ * before it is not. Main thread; blocks on the disk. */
 
 #include "agent/tree/cordon.h"
 #include "agent/tree/device-ledger.h"

@@ -3,7 +3,8 @@
 
 /* Merges the entries of provider.yaml into the tree that the driver made (facts A12), and lists the
  * additions. An entry that leaves the files therefore leaves Placement too, unless its additions
- * could not be stored, and nothing else does (facts G2.13). Pure.
+ * could not be stored, and nothing else does (facts G2.13). There is one exception: an addition
+ * that the driver has begun to report leaves for one cycle after its entry. Pure.
  *
  * An entry that cannot be applied is skipped and changes nothing. It still counts as the entry of
  * its provider. */

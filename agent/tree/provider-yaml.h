@@ -7,10 +7,10 @@
  * A bad entry is skipped, and so is one whose target an earlier entry has in the same form. A file
  * that is empty, too large, too deep or not YAML is skipped as a whole. So is one without a quoted
  * schema_version, of another major version, or whose "providers" is not a list. Documents after the
- * first, and members that are not in the schema (except "__source_file"), are ignored without
- * words. The fields of an inventory are checked. Only custom classes and traits (CUSTOM_…) are
- * accepted. Each problem is reported to the caller in words, and so is a newer minor version, which
- * is read. */
+ * first, and members that are not in the schema, are ignored without words. Exceptions are
+ * "__source_file" and unknown fields of an inventory: their entry is bad. The fields of an
+ * inventory are checked. Only custom classes and traits (CUSTOM_…) are accepted. Each problem is
+ * reported to the caller in words, and so is a newer minor version, which is read. */
 
 #include "agent/state/yaml-text.h"
 #include "base/error.h"

@@ -7,8 +7,9 @@
  *
  * The evidence comes from Placement alone. While an inventory is lost, the tracker reads the
  * allocations from its provider. Before this answer the inventory counts as in use. "retained.json"
- * of state_dir keeps the reserved amount from before the retention. This amount is published again
- * when the host has the inventory again.
+ * of state_dir keeps the reserved amount from before the retention. Each tree gets this amount back
+ * before the driver edits it, so it is published again when the host has the inventory again and
+ * the driver keeps it.
  *
  * The device ledger withholds missing devices, and uses the answers of this module. Main thread;
  * blocks on the disk. */
