@@ -89,8 +89,8 @@ bool device_amounts_have(uint64_t amounts, uint64_t amount);
 unsigned device_members_count(uint64_t members);
 
 /* Chooses a partition of the amount, borrowed: the one after which the most partitions of the
- * largest amount fit, then of the next smaller amount, and so on. The first of equal ones. NULL if
- * none fits. O(partitions squared). */
+ * largest amount fit, then of the next smaller amount, and so on. use is not NULL here. The first
+ * of equal ones. NULL if none fits. O(partitions squared). */
 const DevicePartition *device_set_choose(const DeviceSet *set, const DeviceSetUse *use,
                                          uint64_t amount);
 

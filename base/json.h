@@ -42,9 +42,9 @@ json_t *json_from_u64(uint64_t number);
 
 /* Converts the record of one class to and from Placement's form: {"total": 8, "reserved": 0, …}.
  * Missing optional fields take Placement's defaults, and unknown fields are ignored. Writers return
- * a new reference, or NULL when out of memory or if a text is not UTF-8. Readers of whole values
- * return -EBADMSG for a wrong form, or -ENOMEM. inventory_from_json() requires "total", and rejects
- * a record outside of Placement's limits. */
+ * a new reference, or NULL when out of memory, if a text is not UTF-8, or if a ratio is not finite.
+ * Readers of whole values return -EBADMSG for a wrong form, or -ENOMEM. inventory_from_json()
+ * requires "total", and rejects a record outside of Placement's limits. */
 json_t *inventory_to_json(const Inventory *inventory);
 int inventory_from_json(const json_t *object, Inventory *ret, Error *reterr);
 

@@ -22,7 +22,8 @@
  * A negative result leaves the stored data as it was, with two exceptions. Calls of several
  * transactions (claims_set_providers(), claims_prepare(), claims_check_again(), and claims_claim()
  * for an existing claim) keep those that were committed before the error. If the disk fails in the
- * fsync of a claim, that claim can exist after a crash, and expires then. */
+ * fsync of a claim, that claim can exist after a crash, and is then treated as any other one. An
+ * unconfirmed claim expires only if the rules have an expiry time. */
 
 #include "claims/claim/claim-request.h"
 #include "claims/claim/claim.h"
@@ -159,7 +160,9 @@ int claims_explain(Claims *claims, const ResourceRequest *request, bool writes,
  *                        devices of a set that are no partition. PCI devices that the host does not
  *                        count are left out without a conflict. But ret_claim is not set if nothing
  *                        can be counted, or if the guest has a claim already.
- *   -EBUSY               It has no claim. */
+ *   -EBUSY               It has no claim.
+ *
+ * A domain with devices needs claims_set_facts() before. */
 int claims_adopt(Claims *claims, const HostDomain *domain, Claim **ret_claim, Error *reterr);
 
 /* Makes a claim from the allocations of a consumer that has neither claim nor guest, whether it
@@ -178,7 +181,7 @@ int claims_claim_placed(Claims *claims, const ClaimPlacing *placing, Claim **ret
 /* Makes a claim from the allocations of a server that is about to start, before its domain exists.
  * It names the devices of the given classes. Devices of other classes follow from the domain. The
  * claim is of CLAIM_TYPE_GUEST, like one that is made of the domain later, and expires unless it is
- * confirmed. placing has all allocations of the consumer.
+ * confirmed. The rules do not reject it. placing->holding has all allocations of the consumer.
  *
  * Makes no claim and returns CLAIM_E_NO_CAPACITY with words if a device of the classes is not free.
  * Returns CLAIM_E_OTHER if the consumer has no allocation on this host, CLAIM_E_CONFLICT if it has
@@ -191,7 +194,8 @@ int claims_claim_starting(Claims *claims, const ClaimPlacing *placing, const Str
  * PCI devices that the host does not count are left out. All terms of the inventories count, and
  * each class must be counted here (CLAIM_E_UNKNOWN_CLASS). A PCI device that is not clean is
  * CLAIM_E_CONFLICT, unless this guest had it last and its cleaning is not due. The claim is of
- * CLAIM_TYPE_GUEST, and expires unless it is confirmed.
+ * CLAIM_TYPE_GUEST, and expires unless it is confirmed. The rules do not reject it, but decide
+ * whether it must be written to Placement.
  *
  * If another caller made a claim for the consumer, that claim is kept and yielded. So is the claim
  * of a running guest, and a claim of claims_claim_starting() that has the devices of the domain. A

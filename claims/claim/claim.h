@@ -186,7 +186,7 @@ DEFINE_CLEANUP(Claim *, claim_free);
 int claim_add(Claim *claim, const Uuid *provider, const char *provider_name, const char *suffix,
               const char *resource_class, uint64_t amount);
 
-/* Adds a copy of a device. Returns -ENOMEM on failure. */
+/* Adds a copy of a device, with must_be_cleaned false. Returns -ENOMEM on failure. */
 int claim_add_device(Claim *claim, const ClaimDevice *device);
 
 /* Returns true for a PCI function that is or becomes a vGPU. */

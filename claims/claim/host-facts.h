@@ -146,8 +146,8 @@ const HostDevice *host_facts_find_device(const HostFacts *facts, const char *nam
 const HostMdev *host_facts_find_mdev(const HostFacts *facts, const Uuid *uuid);
 const HostDomain *host_facts_find_domain(const HostFacts *facts, const Uuid *uuid);
 
-/* Returns true if Nova has a folder for the server on this host: it builds, copies or runs the
- * server. Returns false if the folders are unknown. */
+/* Returns true if Nova has a folder for the server on this host: it builds, copies or has the
+ * server, which can be off. Returns false if the folders are unknown. */
 bool host_facts_has_folder(const HostFacts *facts, const Uuid *server);
 
 /* Returns the host cell with this id, borrowed, or NULL. */
