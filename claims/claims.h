@@ -126,8 +126,9 @@ typedef struct ClaimPlacing {
 /* Makes a claim. An equal request of the same consumer yields its existing claim (idempotent),
  * renews the time of an expired one, and stores the identity of a guest that is given. A claim
  * without a request text has an equal request if the amounts are equal. A different request yields
- * CLAIM_E_CONFLICT. A project or user that is not given is not compared. The rules can reject a new
- * claim with CLAIM_E_NO_CAPACITY, but never an existing one.
+ * CLAIM_E_CONFLICT. A project or user that is not given is not compared. Neither are the consumer
+ * type and the providers that the caller chose. The rules can reject a new claim with
+ * CLAIM_E_NO_CAPACITY, but never an existing one.
  *
  * With placing NULL nothing is known, and the fit chooses. It tries for at most CLAIM_PATIENCE_USEC
  * and FIT_WORK_MAX in all attempts together, and then returns CLAIM_E_TOO_HARD. Allocations of

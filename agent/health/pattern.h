@@ -23,9 +23,9 @@ typedef struct HealthSubject {
         char nvme[HEALTH_NAME_SIZE];
 } HealthSubject;
 
-/* Compiles a pattern. Returns -EINVAL with words if it is too long, if PCRE2 cannot compile it, or
- * if it does not have exactly one of the groups "address" and "nvme". Returns -ENOMEM on another
- * failure. */
+/* Compiles a pattern. Returns -EINVAL with words if it is too long, if PCRE2 cannot compile it
+ * (also for lack of memory), or if it does not have exactly one of the groups "address" and "nvme".
+ * Returns -ENOMEM on another failure. */
 int health_pattern_new(HealthPattern **ret, const char *text, Error *reterr);
 HealthPattern *health_pattern_free(HealthPattern *pattern);
 DEFINE_CLEANUP(HealthPattern *, health_pattern_free);

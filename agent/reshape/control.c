@@ -44,8 +44,9 @@
 #define MAX_REFUSALS     3                   /* refusals by Placement after which a reshape fails */
 #define TIMER_ACCURACY   (10 * USEC_PER_MSEC)
 
-/* Files in state_dir: the image of the last reshape that was sent, or about to be sent, and is not
- * known to be accepted; and the image of the last one that Placement has accepted. */
+/* Files in state_dir. The first is the image of the last reshape that was sent, or about to be
+ * sent, and is not known to be accepted. The second is the image of the last one that Placement has
+ * accepted. */
 #define PENDING_FILE "reshape-pending.json"
 #define DONE_FILE    "reshape.json"
 
