@@ -213,6 +213,7 @@ class Hypervisor:
         self.options = {}
         self.compute = None
         self.agent = None
+        self._began = 0  # characters of the log of nova-compute before its last start
 
     @property
     def enter(self):
@@ -227,7 +228,7 @@ class Hypervisor:
         for section in ('database', 'api_database'):
             base.pop(section)  # nova-compute does not start with these sections
         own = {'DEFAULT': {'host': self.name, 'state_path': self.folder, 'compute_driver': 'libvirt.LibvirtDriver',
-                           'instances_path': self.cloud.instances},
+                           'instances_path': self.cloud.instances, 'default_log_levels': 'nova.service=DEBUG,amqp=WARN'},
                'oslo_concurrency': {'lock_path': self.folder / 'lock'},
                # Hosts have no common network, so guests migrate from libvirtd to libvirtd through their sockets.
                'libvirt': {'virt_type': 'qemu', 'cpu_mode': 'none', 'connection_uri': self.libvirtd.uri,
@@ -241,20 +242,24 @@ class Hypervisor:
         self.config.write_text(config_text(base))
 
     def start_compute(self, wait=True):
-        """Starts nova-compute with its current configuration. With wait, returns when Nova shows it as up."""
+        """Starts nova-compute with its current configuration. With wait, returns when it serves and Nova shows it as up."""
         if self.compute is None:
             code = ('import nova.cmd, nova.virt; nova.virt.__path__.append("%s"); '
                     'from nova.cmd.compute import main; main()' % PLUGIN)
             self.compute = Program('nova-compute', [PYTHON, '-c', code, '--config-file', self.config],
                                    self.cloud.scratch, self._is_up, {'DBUS_SYSTEM_BUS_ADDRESS': self.bus.address}, self.enter)
         self.libvirtd.start()
+        self._began = len(self.compute.log)
         self.compute.start(wait)
 
     def _services(self):
         return self.cloud.get('/os-services?binary=nova-compute&host=' + self.name)['services']
 
     def _is_up(self):
-        return any(service['state'] == 'up' for service in self._services())
+        # A killed nova-compute still counts as up. At its start it puts servers that are being built on this host into ERROR, and only
+        # then it joins.
+        return ('Join ServiceGroup membership' in self.compute.log[self._began:] and
+                any(service['state'] == 'up' for service in self._services()))
 
     def force_down(self, whether):
         """Forces Nova to regard nova-compute as down, or ends this. Returns the Answer."""
