@@ -3,10 +3,12 @@
 /* Compares the devices of a claim with the allocations of its consumer, provider by provider. A
  * claim is kept if it has as many devices of all the classes together on each provider as Placement
  * allocates there. The devices of a set count as their members. The class of a device comes from
- * the facts. A device that the host lost has no class. It counts if its provider has an allocation
- * of one of the classes. It does not show that a class is placed while Placement is away.
+ * the facts. A device that the host does not offer has no class. It counts if its provider has an
+ * amount of one of the classes, in the claim or in Placement. It does not show that a class is
+ * placed while Placement is away.
  *
- * Invariant: a verdict without an error means that each device that the server gets is on the host.
+ * Invariant: ATTACH_KEEP means that the host has each device of the claim that counts. Other
+ * verdicts without an error mean only that each allocated provider counts a device of the host.
  * Limits: mediated devices are checked by their parent device, because they can be made again.
  * While the functions of the host are unknown, each PCI device counts as present. */
 
@@ -206,8 +208,8 @@ static AttachVerdict check_devices(const AttachInput *input, Error *reterr)
         return verdict;
 }
 
-/* Returns true if the agent made the claim from a guest or from allocations, and did not write
- * these allocations. A claim with a request belongs to the program that sent it, unless it has
+/* Returns true if the agent made the claim from a guest or from allocations, and does not write its
+ * allocations. A claim with a request belongs to the program that sent it, unless it has
  * CLAIM_TYPE_GUEST. A claim that a migration took over stays. */
 static bool is_replaceable(const Claim *claim)
 {

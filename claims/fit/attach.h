@@ -20,7 +20,7 @@ typedef enum AttachVerdict {
         ATTACH_E_UNKNOWN_CLASS, /* a class counts no devices here */
         ATTACH_E_UNAVAILABLE,   /* a device is missing, replaced or withheld */
         ATTACH_E_CONFLICT,      /* the claim has other devices, and must stay: another program
-                                 * requested it, a migration took it over, or the agent wrote its
+                                 * requested it, a migration took it over, or the agent writes its
                                  * allocations */
 } AttachVerdict;
 
@@ -45,5 +45,5 @@ typedef struct AttachInput {
 AttachVerdict attach_decide(const AttachInput *input, Error *reterr);
 
 /* Returns the class that counts the device of a claim, borrowed from the facts. "" if the host does
- * not offer the device now. */
+ * not offer the device now, or offers it with another type. */
 const char *attach_class_of(const HostFacts *facts, const ClaimDevice *device);

@@ -17,8 +17,7 @@
 #include "claims/claim/outcome.h"
 #include "claims/fit/taken.h"
 
-/* Returns the device that counts as the class on the provider, borrowed. NULL if the provider is no
- * device's. */
+/* Returns the device that counts as the class on the provider, borrowed. NULL if there is none. */
 const HostDevice *device_of_provider(const HostFacts *facts, const char *node,
                                      const char *provider_name, const char *resource_class);
 
@@ -38,7 +37,8 @@ bool devices_are_asked(const HostFacts *facts, const ResourceRequest *request);
 uint64_t device_units(const HostFacts *facts, const Claim *claim, size_t device);
 
 /* Returns the amount of devices that the claim has, but for which it names none, in sum over all
- * providers. */
+ * providers. Only amounts of devices that the host offers now count. All named devices are
+ * subtracted, so one that the host lost hides a missing one. */
 uint64_t device_count_missing(const HostFacts *facts, const char *node, const Claim *claim);
 
 /* Returns true if the identity of the claim's device can be recorded now: it is not recorded yet,

@@ -104,9 +104,9 @@ int fit_add(Fit *fit, size_t provider, const char *resource_class, uint64_t amou
 int fit_groups(const HostView *view, const char *node, const ResourceRequest *request,
                const Consumer *placed, FitEffort *effort, Fit *ret, Error *reterr);
 
-/* A request and a host that are prepared for several tries. The cost of a try without words
- * depends only on the providers that the groups can use. Borrows all arguments, and all tries
- * share the effort. */
+/* A request and a host that are prepared for several tries. The cost of a try without words does
+ * not grow with providers that no group can use. Borrows all arguments, and all tries share the
+ * effort. */
 typedef struct FitTrial FitTrial;
 
 int fit_trial_new(FitTrial **ret, const HostView *view, const char *node,
@@ -130,7 +130,8 @@ typedef struct FitVerdict {
         const char *term; /* "fits", "class", "host", "trait", "min_unit", "max_unit", "step_size",
                            * "capacity", "partition", or a term of NumaVerdict */
         uint64_t asked, free_amount; /* amounts of the class */
-        uint64_t missing;            /* amount that is missing; 0: amounts are not the cause */
+        uint64_t missing;            /* amount by which asked misses the term; 0: amounts are not
+                                      * the cause, or no partition has the amount that is free */
         char *text;                  /* words for the operator; "" if it fits */
 } FitVerdict;
 
@@ -147,8 +148,9 @@ void fit_verdict_done(FitVerdict *verdict); /* frees what it owns */
 void fit_verdicts_done(FitVerdicts *verdicts);
 
 /* Checks whether the request fits, and yields the verdict of every provider that has a requested
- * class. Returns an outcome with the words of fit_groups(). There are no verdicts if the effort was
- * spent before all of them were made. ret must be zeroed. Returns -ENOMEM on failure. */
+ * class. Returns an outcome with the words of fit_groups(). The verdicts use the effort as well, so
+ * a request that fits can be too hard here. There are no verdicts if the effort was spent before
+ * all of them were made. ret must be zeroed. Returns -ENOMEM on failure. */
 int fit_explain_request(const HostView *view, const char *node, const ResourceRequest *request,
                         FitEffort *effort, FitVerdicts *ret, Error *reterr);
 

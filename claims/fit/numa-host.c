@@ -4,9 +4,9 @@
  * search over all cells is in numa.c. A class is counted by cell if at least one cell's provider
  * has it and is not withheld. Otherwise the root counts it for the whole host, and a cell is only
  * limited by its own CPUs and memory in HostFacts. A dedicated CPU is free if no claim holds it, no
- * running guest uses it, and it is not withheld. Memory counts as used only by claims. A comparison
- * stops at the first term that fails, and fail() writes the verdict. CPUs are chosen only after the
- * search, by numa_host_lay_out().
+ * running guest uses it, and it is not withheld. Memory and shared CPUs count as used only by
+ * claims whose host cells are known. A comparison stops at the first term that fails, and fail()
+ * writes the verdict. CPUs are chosen only after the search, by numa_host_lay_out().
  *
  * Tests: tests/unit/claims/fit/test-numa.c tests/unit/claims/fit/test-numa-search.c */
 

@@ -89,9 +89,10 @@ typedef struct NumaVerdict {
 void numa_host_fit(const NumaHost *host, const ResourceRequest *request, size_t guest_cell,
                    size_t capacity, NumaVerdict *ret);
 
-/* Adds the guest cell in that host cell to the layout, with the CPUs that it gets. The caller has
- * reserved the items of the layout. Cores with most free threads come first, then lower ids, and
- * all threads of one core before the next. With isolate, one thread of each core is used, by id.
- * The guest cell must fit. Returns -ENOMEM on failure, with a part of the layout. */
+/* Adds the guest cell in that host cell to the layout, with the CPUs that it gets. Adds its
+ * dedicated CPUs to layout->held, with isolate also the other threads of their cores. The caller
+ * has reserved the items of the layout. Cores with most free threads come first, then lower ids,
+ * and all threads of one core before the next. With isolate, one thread of each core is used, by
+ * id. The guest cell must fit. Returns -ENOMEM on failure, with a part of the layout. */
 int numa_host_lay_out(const NumaHost *host, const ResourceRequest *request, size_t guest_cell,
                       size_t capacity, uint64_t page_kib, Layout *layout);

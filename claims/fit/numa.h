@@ -22,27 +22,29 @@
  *   3. Free memory in pages of all sizes. Most (spread) or least (pack).
  *   4. The id, as in Nova.
  *
- * In the set, the first guest cell gets the first host cell that leaves one for each of the
- * others, and so on. The result is deterministic. It is complete but for pages: for large or any
- * pages, a host cell tries only the largest size with enough free pages. Otherwise an existing fit
- * is found, or CLAIM_E_TOO_HARD is returned when the effort is spent. Each try of a host cell or
- * of a provider costs effort. More than one set is tried only if the request has devices, or
- * required traits that cells' providers can have. */
+ * In the set, the first guest cell gets the first host cell that leaves one for each of the others,
+ * and so on. The result is deterministic, unless the time ends the effort. More than one set is
+ * tried only if the request has devices, or required traits that cells' providers can have. The
+ * result is complete with two exceptions. For large or any pages, a host cell tries only the
+ * largest size with enough free pages. A group without resources counts as no request for a device.
+ * Otherwise an existing fit is found, or CLAIM_E_TOO_HARD is returned when the effort is spent.
+ * Each try of a host cell or of a provider costs effort. */
 
 #include "claims/claim/host-facts.h"
 #include "claims/fit/fit.h"
 
-/* Fits like fit_groups(), and calls it for a request without a layout. facts NULL: the host was not
- * polled yet, and no layout fits. placed (claims/fit/placed.h): upper bounds; hugepages that were
- * not placed are not counted. NULL: the choice is free. */
+/* Fits like fit_groups(), and calls it for a request without a layout. If the group without a
+ * suffix of a request with a layout requires traits, CLAIM_E_NO_CAPACITY also stands for an unknown
+ * class. facts NULL: the host was not polled yet, and no layout fits. placed (claims/fit/placed.h):
+ * upper bounds; hugepages that were not placed are not counted. NULL: the choice is free. */
 int fit_request_numa(const HostView *view, const HostFacts *facts, const char *node,
                      const ResourceRequest *request, const Consumer *placed, FitEffort *effort,
                      Fit *ret, Error *reterr);
 
 /* Counts a guest in the cells of layout, as fit_force() does. Resources of cells' providers are
- * counted there, all others as fit_force() counts them. A host cell that facts lacks counts as one
- * without a provider. facts can be NULL only for a layout without cells. The pieces' classes are
- * borrowed from resources or facts. */
+ * counted there, in the amounts of the layout. The rest is counted as fit_force() does. A host cell
+ * that facts lacks counts as one without a provider. facts can be NULL only for a layout without
+ * cells. The pieces' classes are borrowed from resources or facts. */
 int fit_force_numa(const HostView *view, const HostFacts *facts, const char *node,
                    const Resources *resources, const Layout *layout, Fit *ret);
 

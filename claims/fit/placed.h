@@ -4,11 +4,12 @@
 /* Fits a request to the providers that a scheduler chose already, when it wrote the allocations.
  * Pure.
  *
- * The request becomes a bound one, in which each mapped group with a suffix names its provider.
- * The fit gets the allocations as upper bounds, so it can only choose these. Amounts that
- * providers of other hosts serve are removed from the request first. A consumer that moves has its
- * amounts twice. So an allocation elsewhere removes nothing if those here cover the request's
- * amounts of its classes. */
+ * The request becomes a bound one, in which each mapped group with a suffix names its provider. The
+ * fit gets the allocations as upper bounds, so it can only choose these. Amounts that providers of
+ * other hosts serve are removed from the request first. These are suffixed groups that the mappings
+ * map there, and equal amounts of the group without a suffix. Other parts stay, so the allocations
+ * do not match. A consumer that moves has its amounts twice. So an allocation elsewhere removes
+ * nothing if those here cover the request's amounts of its classes. */
 
 #include "base/allocation.h"
 #include "base/resource-request.h"
@@ -33,5 +34,6 @@ int placed_make(const HostView *view, const char *node, const ResourceRequest *r
 int placed_check(const HostView *view, const Consumer *holding, const Fit *fit, Error *reterr);
 
 /* Returns true if two suffixed groups without a mapping could exchange their providers: they have
- * equal amounts, and each provider has the traits for the other group. */
+ * equal amounts, and each provider has the traits for the other group. in_tree and subtrees are not
+ * compared. */
 bool placed_is_ambiguous(const HostView *view, const ResourceRequest *bound, const Fit *fit);

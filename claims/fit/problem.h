@@ -132,9 +132,10 @@ bool fit_problem_has_partition(const FitProblem *problem, const FitCapacity *cap
                                const FitNeed *need);
 
 /* Looks for a reason that needs no search. Returns CLAIM_E_UNKNOWN_CLASS for a class that no
- * provider has. Returns CLAIM_E_NO_CAPACITY for an item that fits nowhere alone, or for items that
- * need more than there is in total. The words go to reterr. Returns 0 if there is no such reason,
- * so that only a search can decide. Returns -ENOMEM on failure. */
+ * provider has, or that is placed nowhere here while placed bounds the fit. Returns
+ * CLAIM_E_NO_CAPACITY for an item that fits nowhere alone, or for items that need more than there
+ * is in total. The words go to reterr. Returns 0 if there is no such reason, so that only a search
+ * can decide. Returns -ENOMEM on failure. */
 int fit_explain(const FitProblem *problem, Error *reterr);
 
 /* Returns a required trait of the unsuffixed group that no candidate of its items and no given

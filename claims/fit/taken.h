@@ -53,7 +53,9 @@ int taken_add(Taken *taken, const Uuid *mdev, const char *device, const char *ad
 int taken_mark_card(const Taken *taken, const VgpuCard *card, VgpuCard *ret);
 
 /* Adds the devices of all guests of facts, also of those that are off. For a running guest, adds
- * those of its live and of its persistent definition. Returns -ENOMEM on failure. */
+ * those of its live and of its persistent definition. The devices of an unread guest are unknown.
+ * An mdev that does not exist blocks no device, because its device is unknown. Returns -ENOMEM on
+ * failure. */
 int taken_add_guests(Taken *taken, const HostFacts *facts);
 
 /* Returns true if this mdev or PCI address itself is taken. */
