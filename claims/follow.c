@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Decides when a claim must follow Placement: it is made again with the amounts that another
- * writer has allocated to its guest. The request of a claim that was made of a guest has the
- * amounts of the domain, and its allocations have those of Placement where they are larger. The
- * database therefore needs no column for the amount by which Placement exceeds the domain. Only
- * classes that the host counts are compared. differs() compares VCPU and PCPU each on its own. The
- * comparisons of sizes use their sum, because a reshape moves amounts between these classes. */
+/* Decides when a claim must follow Placement: it is made again with the amounts that another writer
+ * has allocated to its guest. The request of a claim that was made of a guest has the amounts of
+ * the domain, and its allocations have those of Placement where they are larger. The database
+ * therefore needs no column for the amount by which Placement exceeds the domain. Only classes that
+ * the host counts are compared. A class that no domain shows is compared only if the claim has none
+ * of it outside the root. differs() compares VCPU and PCPU each on its own. The comparisons of
+ * sizes use their sum, because a reshape moves amounts between these classes. */
 
 #include "claims/follow.h"
 
@@ -51,7 +52,7 @@ bool claim_was_resized(const Claim *claim, const HostDomain *domain)
                (size.memory_mb > 0 && requested_memory(claim) != domain->memory_mb);
 }
 
-/* Returns true if the root has the claim's whole amount of the class. */
+/* Returns true if the claim has none of the class outside the root. */
 static bool is_on_root(const Claim *claim, const Uuid *root, const char *resource_class)
 {
         for (size_t i = 0; i < claim->n_allocations; i++)
@@ -63,7 +64,7 @@ static bool is_on_root(const Claim *claim, const Uuid *root, const char *resourc
 
 /* Returns true if Placement and a new claim of the guest both have another amount of the class than
  * the claim. Returns false for classes of devices. A class that no domain shows is compared only if
- * the claim has it on the root alone. */
+ * is_on_root(). */
 static bool differs(const Claim *claim, const GuestAmounts *amounts, const HostFacts *facts,
                     const GuestShare *share, const char *resource_class)
 {

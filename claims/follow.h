@@ -9,7 +9,7 @@
 #include "claims/claim/host-facts.h"
 #include "claims/claim/host-view.h"
 
-/* Returns true if the agent did not write the allocations of the claim's consumer, and they were
+/* Returns true if the agent does not write the allocations of the claim's consumer, and they were
  * read for the claim, even if there were none. Then the claim can hold more than its domain
  * shows. */
 bool claim_is_placed(const Claim *claim);
@@ -24,20 +24,20 @@ bool claim_was_resized(const Claim *claim, const HostDomain *domain);
 /* Returns true if Placement has another amount of a class that counts no devices than the claim,
  * and a new claim of the domain would differ, too. False while a resize is under way: the domain
  * has more CPUs or memory than both. False for a class that this host cannot hold where Placement
- * has it. A class that no domain shows counts only if the claim has it on the root alone. placed:
- * allocations of the consumer; view: the host with the inventories. Without a view (NULL) or a
- * root it returns false. */
+ * has it. A class that no domain shows counts only if the claim has none of it outside the root.
+ * placed: allocations of the consumer; view: the host with the inventories. Without a view (NULL)
+ * or a root it returns false. */
 bool claim_must_follow(const Claim *claim, const HostDomain *domain, const HostFacts *facts,
                        const HostView *view, const char *node, const Consumer *placed);
 
-/* Returns true if the domain has not all devices of the claim, in either of its definitions. */
+/* Returns true if the claim has a device that neither definition of the domain has. */
 bool claim_lacks_devices(const Claim *claim, const HostDomain *domain);
 
 /* Returns true if another writer took devices from the guest: the domain does not have them, and
  * Placement allocates fewer of their provider to the consumer than the claim names. */
 bool claim_must_drop_devices(const Claim *claim, const HostDomain *domain, const Consumer *placed);
 
-/* Returns the amount of VCPU, PCPU or MEMORY_MB that the claim holds beyond its domain, as that
- * was when the claim was made. 0 for other classes, and for claims that were not made of a guest
- * or that the agent wrote. */
+/* Returns the amount of VCPU, PCPU or MEMORY_MB that the claim holds beyond its domain, as that was
+ * when the claim was made. 0 for other classes, and for claims that were not made of a guest, that
+ * the agent writes, or whose allocations were not read. */
 uint64_t claim_beyond_domain(const Claim *claim, const char *resource_class);

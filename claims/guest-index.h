@@ -13,14 +13,16 @@
  *   here       The consumer has an allocation from the host's own tree, or all of its allocations
  *              are from sharing providers of this host. The caller decides it.
  *   gone       Placement was read, and the consumer has nothing here. Reconcile ends the claim of
- *              such a consumer if no guest of it is here, and no write of it is pending. A claim
- *              that has expired, or whose guest was missed for the grace below, ends with a
- *              pending write, too. The audit ends a claim only if the consumer is elsewhere.
+ *              such a consumer if no guest of it is here, no write of it is pending, and no
+ *              migration took it over. A claim that has expired, or whose guest was missed for the
+ *              grace below, ends with a pending write, too. The audit ends a claim only if the
+ *              consumer is elsewhere.
  *   migration  A consumer whose type is MIGRATION or unknown, and that no guest here has. It can
  *              hold what a guest of the same project had here. Reconcile compares amounts of a
  *              claim (claims/resize-pair.h), or CPUs and memory of a guest. The audit compares
  *              project, user, CPUs and memory, and of a guest that is elsewhere only the owner.
- *   moving     There is such a consumer for a guest: neither decider changes the guest's claims.
+ *   moving     There is such a consumer for a guest. The audit changes none of the guest's claims.
+ *              Reconcile ends none of two claims of a resize.
  *   resized    The guest has other amounts than when the claim was made of it (claims/follow.h).
  *              If it has two claims, claims/resize-pair.h decides which one is over.
  *
@@ -30,14 +32,14 @@
  *
  *   since the claim's guest was missed    reconcile: the claim stays
  *   since a pair of claims was found      reconcile: the pair is not listed
- *   since the claim was made              audit: no finding
+ *   since the claim was made              audit: no finding about lost allocations or two claims
  *   since the consumer's state was seen   audit: no finding, or no remedy
  *   since the consumer was written        audit: its server is alive
  *
  * The first two can end earlier, with an answer of Placement. The last three protect a write that
  * is under way from an audit, which reads all consumers once. An operator who names a consumer
- * overrides the last two for it. A write of a consumer, or the loss of its claim and guest, gives
- * it a new state. */
+ * without claim and guest overrides the last two for it. A write of a consumer, or the loss of its
+ * claim and guest, gives it a new state. */
 
 #include "base/allocation.h"
 #include "claims/claim/claim.h"

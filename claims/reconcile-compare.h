@@ -32,10 +32,10 @@ void reconcile_problems_done(ReconcileProblems *problems);
 int reconcile_compare(const GuestIndex *index, const Claim *claim, const HostDomain *domain,
                       ReconcileProblems *problems);
 
-/* Adds the PCI devices of a claim that the host does not list, unless a guest is here without
- * them. Adds those of the guest that the claim does not name, too. Adds each address that has
- * another device than the claim was given, and each function with another vGPU type, or with none
- * while its guest runs. The claim can have any state. domain NULL: no guest here. Returns -ENOMEM
- * on failure. */
+/* Adds the PCI devices of a claim that the host does not list, unless a guest is here without them.
+ * Adds those of the guest that the claim does not name, too. Adds each address that has another
+ * device than the claim was given, and each function with another vGPU type, or with none while its
+ * guest runs. While the functions of the host are unknown, only types are compared. The claim can
+ * have any state. domain NULL: no guest here. Returns -ENOMEM on failure. */
 int reconcile_check_devices(const GuestIndex *index, const Claim *claim, const HostDomain *domain,
                             ReconcileProblems *problems);

@@ -17,8 +17,8 @@
  *             Placement, or took devices away, which the claim follows. They also replace any claim
  *             that stays after a resize, if the guest has other devices.
  *   CONFIRM   The guest of an unconfirmed claim is here, and the claim expired or its guest is no
- *             domain. Or the claim was made for the start of a server, and its guest runs. Also the
- *             claim that stays after a resize.
+ *             domain. Or the claim was made for the start of a server, and its guest runs. A domain
+ *             that cannot be read confirms nothing. Also the claim that stays after a resize.
  *   EXTEND    A claim expired unconfirmed, but its consumer has allocations here.
  *   PLACE     A consumer without claim and guest gets a claim of its allocations, unless it can be
  *             the migration of a guest here. This needs the first complete read for a new claim
@@ -28,16 +28,18 @@
  *
  * A guest is a domain that is defined or runs (with started_only: that runs). The guest and its
  * claim have the same uuid. The expiry time counts from the first poll that missed the guest. So a
- * guest keeps its claim if its domain is undefined and defined again, or if the agent was off.
+ * guest keeps its claim if its domain is undefined and defined again, or if the agent was off. It
+ * loses the claim earlier if Placement shows that its consumer has nothing here.
  *
  * Age alone does not prove that a claim is unused, because a build can be slow. So Placement is
- * asked first, and claims that cannot be checked now stay unchanged. Placement is asked only where
- * its answer decides. So it is for a claim that is about to end, was not completed or might
- * follow, and for a guest that is adopted. It is also for a confirmed claim without its guest, for
- * two claims of a resize, and for a new claim database. After a rejection without capacity
- * (urgent) it is asked at once about all claims without a guest that its answer could end. If the
- * claim stays, the pauses between questions grow. A pause is as long as the guest was missing at
- * the last question, and at most the expiry time, if claims expire.
+ * asked first, and claims that cannot be checked now stay unchanged. The exceptions are named
+ * below. Placement is asked only where its answer decides. So it is for a claim that is about to
+ * end, was not completed or might follow, and for a guest that is adopted. It is also for a
+ * confirmed claim without its guest, for two claims of a resize, and for a new claim database.
+ * After a rejection without capacity (urgent) it is asked at once about all claims without a guest
+ * that its answer could end. If the claim stays, the pauses between questions grow. A pause is as
+ * long as the guest was missing at the last question, and at most the expiry time, if claims
+ * expire.
  *
  * Allocations in Placement do not keep a claim whose allocations the agent wrote, or whose guest
  * releases everything while it is off. Such a claim ends by age. On a host without Placement, age

@@ -32,9 +32,10 @@ static const char newest_versions[] =
  * The table claim_counts has the number of living claims. Without it, each change of a property
  * would count 10,000 rows. AUTOINCREMENT: an id is never used again.
  *
- * A claim that ends while Placement can have its allocations leaves a removal. A trigger makes it,
- * so every way to end a claim does. The column unsure says that it is unknown whether the
- * allocations were written. The table moves has claims that are about to get another consumer.
+ * A claim that ends while Placement has or can have allocations that the agent wrote for it leaves
+ * a removal. A trigger makes it, so every way to end a claim does. The column unsure says that it
+ * is unknown whether the allocations were written. The table moves has claims that are about to get
+ * another consumer.
  *
  * No table is WITHOUT ROWID. The integrity check of SQLite 3.40 reads columns after a primary key
  * that is not first as NULL, and such a file would be set aside. */

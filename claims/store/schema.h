@@ -8,8 +8,8 @@
  * provider model of the base-models specification. There is one text of the newest schema. A new
  * file is made from it, and an older file is copied into it (claims/store/upgrade.c).
  *
- * A number is never used twice. The numbers 2 to 8 stand for fourteen shapes on disk, since they
- * were reused before the first release.
+ * Since the first release, a number is never used twice. The numbers 2 to 8 stand for fourteen
+ * shapes on disk, because they were reused before.
  *
  * To change the schema: edit the text, write the next number into SCHEMA_NEWEST and into the text,
  * and add the shape that was newest to tests/unit/claims/store/shapes.sql. */

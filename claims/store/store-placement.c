@@ -2,11 +2,11 @@
 
 /* Keeps the pending writes of claims: allocations that must still be removed from consumers in
  * Placement or moved there (schema.c has the tables), and the counts of all of them. store.c has
- * the write states of claims. This file sends nothing; it is the outbox on disk. A trigger leaves
- * a removal when a claim ends whose allocations Placement can have. Only the removal for the new
- * consumer of a claim that ended during its move is added here, by claims_end_move(). The file
- * also forgets the consumers' states in Placement. A move has two steps: its record, and its end,
- * which changes the consumer of the claim.
+ * the write states of claims. This file sends nothing; it is the outbox on disk. A trigger leaves a
+ * removal when a claim ends whose allocations the agent has written, or can have written. Only the
+ * removal for the new consumer of a claim that ended during its move is added here, by
+ * claims_end_move(). The file also forgets the consumers' states in Placement. A move has two
+ * steps: its record, and its end, which changes the consumer of the claim.
  *
  * Tests: tests/unit/claims/test-claims-placement.c */
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The store of claims: a local SQLite file in WAL mode with synchronous=FULL. All statements are
- * tried at open, and each is prepared when it is first run. Several processes can have the file
- * open. These are the calls of claims.h that need no decision. The files above decide whether a
- * request fits, whether an amount can be claimed, and when a claim expires (store/object.h has
- * their writes).
+/* The store of claims: a local SQLite file with synchronous=FULL, in WAL mode if the file system
+ * permits it. All statements are tried at open, and each is prepared when it is first run. Several
+ * processes can have the file open. These are the calls of claims.h that need no decision. The
+ * files above decide whether a request fits, whether an amount can be claimed, and when a claim
+ * expires (store/object.h has their writes).
  *
  * Each call is atomic, and durable if it returns 0. A failed one leaves the stored data as they
  * were. The event of a new, ended, moved or reshaped claim is written together with the change
@@ -52,8 +52,8 @@ typedef struct StoreShift {
 } StoreShift;
 
 /* Confirms a claim, because its guest runs: it no longer expires. Idempotent. Returns
- * CLAIM_E_NOT_FOUND, also for a pending claim. A resize target whose consumer has no other claim
- * becomes its first claim, here or when the other one ends. */
+ * CLAIM_E_NOT_FOUND, also for a pending claim. A confirmed resize target becomes the first claim of
+ * its consumer if that has no other one, here or when the other one ends. */
 int claims_confirm(Claims *claims, int64_t id, Error *reterr);
 
 /* Changes the expiry time (CLOCK_REALTIME, 0: never) of a claim that is not confirmed. Returns
@@ -168,8 +168,8 @@ int claims_set_write_state(Claims *claims, int64_t id, ClaimWriteState from, Cla
                            const ClaimReported *reported, Error *reterr);
 
 /* Ends a pending claim of which nothing was written, without an event and without a removal. The
- * reason is kept in its history, as by claims_release(). Returns CLAIM_E_NOT_FOUND if there is
- * none. */
+ * reason is kept in its history, as by claims_release(). A device that was clean before the claim
+ * is not unclean any more. Returns CLAIM_E_NOT_FOUND if there is none. */
 int claims_withdraw(Claims *claims, int64_t id, const char *reason, Error *reterr);
 
 /* Forgets the consumers' states in Placement, because a reshape wrote them. Claims then count as
@@ -203,6 +203,7 @@ int claims_next_move(Claims *claims, int64_t after, ClaimMove *ret, Error *reter
 
 /* Ends a move. The claim, with everything in it, then belongs to move->to, whose state in Placement
  * is reported. ours: the agent wrote it, and must remove it later, or now if the claim has ended
- * since. reported NULL: the move was not done, and nothing else changes. */
+ * since. reported NULL: the move was not done, and nothing else changes. Returns -EEXIST if
+ * move->to has got a first claim since the begin of the move. */
 int claims_end_move(Claims *claims, const ClaimMove *move, const ClaimReported *reported, bool ours,
                     Error *reterr);
