@@ -3,7 +3,9 @@
 
 /* A digest of the configuration, by which a fleet finds hosts whose configuration differs. Hosts
  * with equal options have equal digests, although each has a name, an account and addresses of its
- * own. No secret is part of it, so none can be guessed from it. Pure. */
+ * own. The effective values count, so hosts that use different state folders have different digests
+ * (choose_state_dir() in config.c). No secret is part of it, so none can be guessed from it.
+ * Pure. */
 
 #include "base/digest.h"
 #include "config/config.h"

@@ -6,8 +6,8 @@
  * One table (config/table.c) is the only place that defines each option: its type, its default and
  * its allowed values. A section that neither the agent nor Nova defines is a warning with file and
  * line, and so is such a key in a section that the agent reads. A bad value of an option that
- * counts is an error with file, line, key and the allowed values. Other modules check no value
- * again. No file is read after config_load() has returned.
+ * counts is an error, which names file, line and key, or the file of a credential. Other modules
+ * check no value again. No configuration file is read after config_load() has returned.
  *
  * Names of sections and options match in letters of either case. References to other options
  * ("$name") are replaced as oslo.config does (config/settings.h). */
@@ -102,7 +102,7 @@ typedef void (*ConfigWarning)(const char *text, void *userdata);
  * compute-agent/compute-agent.conf of these folders: the sysconfdir of the build, /etc, /run,
  * PREFIX/lib, and /usr/lib. Its drop-ins are compute-agent/compute-agent.conf.d/NAME.conf of all
  * these folders, sorted by file name. For equal names the first folder wins, and a link to
- * /dev/null masks the name. Without a main file the defaults apply.
+ * /dev/null masks the name. Without a main file the drop-ins count, and else the defaults.
  *
  * A later file wins over an earlier one. Secrets come first from $CREDENTIALS_DIRECTORY. Without
  * that variable they come from files with the names of the credentials in compute-agent/ of the

@@ -3,7 +3,8 @@
 
 /* Finds the configuration files in the order in which they are read, by the rules of systemd. The
  * first main file comes first, then the drop-ins of all folders by file name. If two have the same
- * name, the one of the first folder counts. A link to /dev/null masks a name. */
+ * name, the one of the first folder counts. A link to /dev/null masks a name. A drop-in whose name
+ * begins with a dot is skipped. */
 
 #include "base/text.h"
 #include "config/config.h"

@@ -31,8 +31,8 @@ void service_rights_done(ServiceRights *rights);
 
 /* Finds a user and its groups, and adds the groups of extra (NULL-terminated, or NULL), which are
  * SupplementaryGroups= of the unit. Unknown groups are skipped. Returns -ENOENT with words if the
- * user does not exist, -EAGAIN if its groups change during the call, or -ENOMEM. The caller frees
- * ret with service_rights_done(). Blocks on the user database. */
+ * user does not exist or cannot be looked up, -EAGAIN if its groups change during the call, or
+ * -ENOMEM. The caller frees ret with service_rights_done(). Blocks on the user database. */
 int service_rights_find(ServiceRights *ret, const char *user, char *const extra[], Error *reterr);
 
 /* Finds the rights of a user id. A user with a name gets the groups of the user database. A user id

@@ -12,8 +12,8 @@
  * that begin with the place of the bad option or section, or -ENOMEM. Some sections can have been
  * added then. Each section needs resource_class, which must not be VGPU, and [pci]
  * report_in_placement must be true. A device belongs to one set, and to no mdev type and no section
- * [device_clean NAME]. No such section has the class.
- */
+ * [device_clean NAME]. No such section has the class. The name has 1 to DEVICE_SET_ID_MAX letters,
+ * digits, "_", "." and "-". */
 int config_load_shapes(HostConfig *host, const ConfigSettings *settings, Error *reterr);
 
 /* Frees host->shapes. */

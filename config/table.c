@@ -696,7 +696,7 @@ static int add_item(const ConfigOption *option, char ***member, const char *text
 }
 
 /* Checks whether an empty text means that the option is not set. For a string with a default, it is
- * usually a value. */
+ * a value, allowed or not, unless empty_is_default. */
 static bool is_not_set(const ConfigOption *option, const char *text)
 {
         if (text[0] != '\0')
@@ -704,8 +704,8 @@ static bool is_not_set(const ConfigOption *option, const char *text)
         return !option->default_value || option->type != CONFIG_STRING || option->empty_is_default;
 }
 
-/* Sets an option. A repeated option ignores an empty text, and other options take it as not set
- * where it cannot be a value. */
+/* Sets an option. A repeated option ignores an empty text, and other options take it by the rule of
+ * is_not_set(). */
 int config_option_set(const ConfigOption *option, void *base, const char *text, Error *reterr)
 {
         void *member = (char *)base + option->offset;

@@ -100,7 +100,8 @@ const ConfigOption *config_find_option(const ConfigOption *options, const char *
                                        const char *key);
 
 /* Sets the member of base from a text and frees its old value; CONFIG_MULTI adds an item and
- * ignores an empty text. For other types an empty text means the default if it cannot be a value.
+ * ignores an empty text. For other types an empty text means the default. But a string with a
+ * default takes an empty text as a value, and rejects it if its form does, unless empty_is_default.
  * CONFIG_UNUSED sets nothing. Returns -EINVAL with words ("x": must be …), which quote no secret
  * and no text with "@", or -ENOMEM. A text that is not allowed leaves the member as it was. */
 int config_option_set(const ConfigOption *option, void *base, const char *text, Error *reterr);
