@@ -103,7 +103,8 @@ int claims_probe(Claims *claims, Error *reterr);
 
 /* Returns true if the database is new, and Placement was not read for it yet. A database that
  * replaces a lost one lacks the claims of consumers without a guest. True from the creation of the
- * file until claims_note_read(), also after a restart. */
+ * file until claims_note_read(), also after a restart. A file without a host and claims counts as
+ * new at each open. */
 bool claims_is_unread(const Claims *claims);
 
 /* Records that every consumer with allocations on this host was read, and has its claim. Returns
