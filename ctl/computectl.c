@@ -124,7 +124,7 @@ static int finish(Ctl *ctl, int exit_code)
 }
 
 /* Sets $CREDENTIALS_DIRECTORY to the credentials of the running service, so that config_load()
- * finds the secrets. Only root can read them. A variable that is set already stays. */
+ * finds the secrets, if this user can read that folder. A variable that is set already stays. */
 static void find_credentials(void)
 {
         static const char folder[] = "/run/credentials/compute-agent.service";

@@ -56,9 +56,9 @@ int ctl_bus_call(sd_bus *bus, const char *method, uint64_t timeout_usec, char **
 int ctl_bus_describe(sd_bus *bus, const char *document, const char *format, json_t **ret,
                      Error *reterr);
 
-/* Finds the control group of a unit that the service manager on that bus runs. A name without a
- * suffix is that of a service. Returns -ESRCH if the unit is loaded but does not run, and another
- * errno of systemd for an unknown unit. The caller frees the text. */
+/* Finds the control group of a unit that the service manager on that bus runs. A name without a dot
+ * is that of a service. Returns -ESRCH if the unit is loaded but does not run, and another errno of
+ * systemd for an unknown unit. The caller frees the text. */
 int ctl_bus_control_group(sd_bus *bus, const char *unit, char **ret, Error *reterr);
 
 /* Creates a claim and returns it (CLAIM_FORMAT). Without a consumer, returns whether the request

@@ -28,10 +28,10 @@ typedef struct CtlChild {
 void ctl_children_done(CtlChild *children, size_t n);
 
 /* Runs each child, at most n_at_once in parallel, and waits for all. Standard input of each is
- * /dev/null. timeout_usec is the limit of each; 0: none. Output above 64 MiB is cut. Negative
- * errno: a child could not be started or waited for, or its output could not be read; those that
- * still ran were killed. Blocks. The callback run does the work of one child, in the forked
- * process. Returns its exit code. */
+ * /dev/null. timeout_usec is the limit of each; 0: none. Each file that a child writes ends at 64
+ * MiB, so more output is cut. Negative errno: a child could not be started or waited for, or its
+ * output could not be read; those that still ran were killed. Blocks. The callback run does the
+ * work of one child, in the forked process. Returns its exit code. */
 int ctl_children_run(CtlChild *children, size_t n, int (*run)(void *data), size_t n_at_once,
                      uint64_t timeout_usec, Error *reterr);
 
@@ -40,8 +40,8 @@ int ctl_children_run(CtlChild *children, size_t n, int (*run)(void *data), size_
 void ctl_find_program(char path[static PATH_MAX], const char *name, const char *folder);
 
 /* Runs an order of computectl-helper (agent/helper/main.c) and reads its document. The helper polls
- * the hypervisor once, or calls Placement while the service does not run. It is a separate program,
- * so that computectl does not load libvirt and libcurl.
+ * the hypervisor once, or calls Placement, without the service. It is a separate program, so that
+ * computectl does not load libvirt and libcurl.
  *
  *   discover  driver ("": the configured one)                        SNAPSHOT_FORMAT
  *   verify                                                           FINDINGS_FORMAT

@@ -6,8 +6,8 @@
  *
  * Properties are read one by one, each with a call. The result is complete or empty: if one
  * property cannot be read, ctl_unit_read() fails. Only LoadCredential can be missing. The
- * comparison of credentials reads files and needs root. Without root it can report only that the
- * original file is missing. */
+ * comparison of credentials reads files. A user who cannot search the folder of the copies, which
+ * root and the service can, learns only that the original file is missing. */
 
 #include "ctl/ask/unit.h"
 

@@ -40,11 +40,13 @@ int ctl_unit_read(sd_bus *bus, CtlUnit *ret);
  * example if the unit is only stopped, returns false and stores nothing. Pure. */
 bool ctl_unit_explain(const CtlUnit *unit, Error *reterr);
 
-/* Checks whether the sandbox of the unit lets the service write below that folder. Pure. */
+/* Checks whether the sandbox of the unit lets the service write below that folder. Only
+ * ProtectSystem=strict restricts it here. Symbolic links are not followed. Pure. */
 bool ctl_unit_may_write(const CtlUnit *unit, const char *folder);
 
 /* Returns how the credential's file differs from the service's copy (static), or NULL if they are
- * equal or cannot be compared. folder: of the copies. Blocks on the disk. */
+ * equal or cannot be compared. If one of them cannot be read, or has more than 16 KiB, a file with
+ * a later change counts as different. folder: of the copies. Blocks on the disk. */
 const char *ctl_unit_compare_credential(const CtlUnitCredential *credential, const char *folder);
 
 /* The folder where systemd keeps the copies for the running service. */

@@ -15,7 +15,8 @@
 /* Prints each finding with its remedy, or with the result of the repair. */
 void ctl_audit_print(const json_t *document, CtlPage *page);
 
-/* Prints each consumer that has allocations on this host or a claim here. */
+/* Prints each consumer of the document: those with allocations on this host, and those with a claim
+ * here and allocations elsewhere. */
 void ctl_consumers_print(const json_t *document, CtlPage *page);
 
 /* Returns EXIT_SUCCESS without problems, CTL_AUDIT_REPAIRED if all were repaired, else

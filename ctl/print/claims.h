@@ -13,8 +13,8 @@
  * left out if there are guests. history: with the columns of ended claims. */
 void ctl_claims_print(const json_t *document, bool history, CtlPage *page);
 
-/* Prints a claim that was created by this call. With a legend, prints the next commands, which a
- * claim with a guest does not need. */
+/* Prints the claim that a call created, or found for an equal request. With a legend, prints the
+ * next commands, which a claim with a guest does not need. */
 void ctl_claim_print(const json_t *document, CtlPage *page);
 
 /* Prints the texts, times and parts of one claim. */

@@ -3,9 +3,10 @@
 /* Judges the work of compute-agent-prepare by its two records: that of the cards with their
  * functions, and that of the partitions of devices. Without a section that needs a record, nothing
  * is judged. A missing record, or an error of the whole run, is the only finding about it.
- * Otherwise each difference is a finding, and "ok" means that there is none. Limit: after
- * PREPARE_FINDINGS_MAX findings, those of cards included, further differences of functions are
- * dropped, and no finding has their number. Pure.
+ * Otherwise each difference is a finding, and "ok" means that there is none. Without a snapshot,
+ * the record is not compared with the host. Then only its errors and waits count, and cards that it
+ * lacks. Limit: after PREPARE_FINDINGS_MAX findings, those of cards included, further differences
+ * of functions are dropped, and no finding has their number. Pure.
  *
  * Tests: tests/unit/ctl/print/test-doctor.c */
 
