@@ -11,7 +11,8 @@
  *                        └── mdev
  *
  * A device that is taken whole blocks its parts, and a part that is taken blocks the devices that
- * it is a part of. Parts do not block each other. */
+ * it is a part of. Parts do not block each other. While the functions of the host are unknown, a
+ * card and its functions do not block each other. */
 
 #include "base/string-set.h"
 #include "claims/claim/host-facts.h"

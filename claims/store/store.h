@@ -205,6 +205,6 @@ int claims_next_move(Claims *claims, int64_t after, ClaimMove *ret, Error *reter
 /* Ends a move. The claim, with everything in it, then belongs to move->to, whose state in Placement
  * is reported. ours: the agent wrote it, and must remove it later, or now if the claim has ended
  * since. reported NULL: the move was not done, and nothing else changes. Returns -EEXIST if
- * move->to has got a first claim since the begin of the move. */
+ * move->to has got a first claim since claims_begin_move(). The move stays then. */
 int claims_end_move(Claims *claims, const ClaimMove *move, const ClaimReported *reported, bool ours,
                     Error *reterr);
