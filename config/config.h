@@ -5,9 +5,10 @@
  *
  * One table (config/table.c) is the only place that defines each option: its type, its default and
  * its allowed values. A section that neither the agent nor Nova defines is a warning with file and
- * line, and so is such a key in a section that the agent reads. A bad value of an option that
- * counts is an error, which names file, line and key, or the file of a credential. Other modules
- * check no value again. No configuration file is read after config_load() has returned.
+ * line, except [placement] auth_section. So is such a key in a section that the agent reads. A bad
+ * value of an option that counts is an error, which names file, line and key, or the file of a
+ * credential. Other modules check no value again. No configuration file is read after config_load()
+ * has returned.
  *
  * Names of sections and options match in letters of either case. References to other options
  * ("$name") are replaced as oslo.config does (config/settings.h). */
