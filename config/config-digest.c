@@ -2,9 +2,10 @@
 
 /* Writes the effective options as text and makes the digest of the text: whether [placement]
  * exists, and one line for each option that differs from its default. So a new version with more
- * options keeps the digest of a configuration that does not use them. The sections with names
- * follow, in the order of the configuration. Comments, files and the order of options make no
- * difference. The order of sections and of items in lists does. */
+ * options keeps the digest of a configuration that does not use them. An option whose default has a
+ * reference always has its line (is_default()). The sections with names follow, in the order of the
+ * configuration. Comments, files and the order of options make no difference. The order of sections
+ * and of items in lists does. */
 
 #include "config/config-digest.h"
 
