@@ -4,8 +4,9 @@
  *
  * A CPU that guests cannot use is left out alone: the rest of its set stays, and a problem names
  * the CPU. A set of which the host has no CPU is an error, and so are malformed and contradicting
- * options. Without any of the options, all online CPUs are shared. cpu_guests_find() then adds the
- * dedicated CPUs that guests without pins can use. CPUs are those of one host, below CPU_SET_MAX.
+ * options. If the present CPUs are unknown, each CPU that is not online counts as offline. Without
+ * any of the options, all online CPUs are shared. cpu_guests_find() then finds the dedicated CPUs
+ * that guests without pins can use. CPUs are those of one host, below CPU_SET_MAX.
  *
  * Tests: tests/unit/drivers/tree/test-cpu-plan.c */
 

@@ -2,14 +2,15 @@
 #pragma once
 
 /* CPUs that guests can use: shared ones (VCPU) and dedicated ones (PCPU), by [compute]
- * cpu_shared_set, cpu_dedicated_set and the older vcpu_pin_set (facts C3). Pure. */
+ * cpu_shared_set, cpu_dedicated_set and the older vcpu_pin_set (facts C3). With vcpu_pin_set the
+ * shared ones are its CPUs, and cpu_shared_set must only be valid. Pure. */
 
 #include "drivers/host/host-config.h"
 
 typedef struct CpuPlan {
         CpuSet shared;         /* guests can use these now */
         CpuSet dedicated;      /* guests can use these now */
-        CpuSet shared_offline; /* configured, but guests cannot use them now */
+        CpuSet shared_offline; /* configured and not missing, but guests cannot use them now */
         CpuSet dedicated_offline;
         /* Dedicated CPUs on which running guests without pins can run. Empty before
          * cpu_guests_find(). */
@@ -29,9 +30,10 @@ int cpu_plan_check(const HostConfig *config, Error *reterr);
  *
  * Online CPUs are usable. With cpu_power_management all dedicated CPUs that are known to be present
  * are usable: Nova powers idle ones down, still counts them, and powers one up for its guest. Every
- * other CPU is left out, even if its set is then empty. It is named in problem, which can be NULL
- * and keeps its earlier texts. Returns -EINVAL of the checks, or if the host has no CPU of a set,
- * as in Nova, or -ENOMEM. The plan ret must be initialized; it is unchanged on failure. */
+ * other CPU is left out, even if its set is then empty. It is named in problem, where a long list
+ * is cut. problem can be NULL and keeps its earlier texts. Returns -EINVAL of the checks, or if the
+ * CPUs that are known to be present include none of a set, as in Nova, or -ENOMEM. The plan ret
+ * must be initialized; it is unchanged on failure. */
 int cpu_plan_make(const HostConfig *config, const Snapshot *snapshot, CpuPlan *ret, Error *problem,
                   Error *reterr);
 
@@ -43,11 +45,11 @@ bool cpu_plan_dedicates(const CpuPlan *plan, const CpuSet *cpus);
  * <vcpu cpuset>, or over all CPUs. Adds those of the set to ret, which can be NULL. -ENOMEM. */
 int cpu_guest_floats(const SnapshotDomain *domain, const CpuSet *over, CpuSet *ret);
 
-/* Sets plan->floated to the dedicated CPUs over which running guests of the snapshot float. Such a
+/* Sets plan->floated to the dedicated CPUs over which guests that run or are paused float. Such a
  * guest was started before its CPUs became dedicated, or without Nova. A guest that could not be
  * read does not count. A CPU that is the only one in a pin of any domain is left out, because the
  * claim of that domain counts it.
  *
- * If there are such guests, ret_words (can be NULL) gets a sentence without its full stop about
- * the first guest and the CPUs. It is unchanged otherwise. -ENOMEM. */
+ * If a CPU is left, ret_words (can be NULL) gets a sentence without its full stop about the first
+ * guest and the CPUs. It is unchanged otherwise. -ENOMEM. */
 int cpu_guests_find(const Snapshot *guests, CpuPlan *plan, Error *ret_words);

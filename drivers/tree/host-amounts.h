@@ -29,7 +29,8 @@ typedef struct HostAmounts {
 void class_amount_count_cpus(ClassAmount *amount, uint64_t usable, uint64_t offline);
 
 /* Calculates the amounts. The reserved amounts are the configured ones, even above the total,
- * except for a class that is withheld. Dedicated CPUs over which guests float are reserved. */
+ * except for a class that is withheld. That of DISK_GB is rounded up to whole GiB. Dedicated CPUs
+ * over which guests float are reserved. */
 void host_amounts_make(const HostConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
                        HostAmounts *ret);
 
@@ -51,7 +52,7 @@ typedef struct ReshapeShare {
         uint64_t room;   /* largest part that the provider can take */
         uint64_t step;   /* 1 or more: each part is a multiple of it */
         uint64_t least;  /* smallest part, except 0 */
-        unsigned rank;   /* order for the rest of the amount: lower first */
+        unsigned rank;   /* order of the shares that can take the whole rest: lower first */
         uint64_t given;  /* output: the part that the provider takes */
 } ReshapeShare;
 
@@ -61,6 +62,7 @@ uint64_t reshape_portion(uint64_t amount, uint64_t before, uint64_t weight, uint
 
 /* Shares out amount. Each share first gets the part that it wants. If one share can take the whole
  * rest, the best of these gets it: the lowest rank, then the least capacity left over. Otherwise
- * the rest is split, the largest part first. -ENOSPC if a rest is left that no share can take;
- * "given" is then incomplete. */
+ * the rest is split, the largest part first, without regard to ranks. -ENOSPC if a rest is left
+ * that no share can take; "given" is then incomplete. Another split could still have a place for
+ * it, because of the smallest parts. */
 int reshape_share_out(ReshapeShare *shares, size_t n_shares, uint64_t amount);

@@ -4,8 +4,8 @@
  * of host_traits_visit() reports the traits of one list with their state to a visitor.
  * host_traits_update() sets or removes the traits whose state is known. All traits but those of CPU
  * features and hyperthreading are unknown if the snapshot has no emulators. Otherwise a trait that
- * the snapshot shows is on. A trait that the snapshot does not show is unknown while the part that
- * decides it is incomplete, and off otherwise.
+ * the snapshot or the configuration shows is on. A trait that is not on is unknown while its list,
+ * the features or the emulators, is incomplete, and off otherwise.
  *
  * The tables follow Nova's code (doc/facts.md, facts C8). A trait that Nova always removes is in
  * them with the state "off".

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Decides how many vGPUs each device offers. Each parent of mdevs that has its configured type gets
- * one offer, and each card one for each of its configured types with a class. Existing vGPUs always
- * count. max_instances of a type limits the sum of existing and new vGPUs of all its offers. The
- * rest after all existing ones goes to the devices of the type in their order. Offers of 0 are
- * removed at the end, because Placement has no inventories of 0.
+ * one offer, and each card one for each of its configured types with a class. Existing vGPUs that
+ * are used or can be given always count. max_instances of a type limits the sum of existing and new
+ * vGPUs of all its offers. The rest after all existing ones goes to the devices of the type in
+ * their order. Offers of 0 are removed at the end, because Placement has no inventories of 0.
  *
  * Tests: tests/unit/drivers/tree/test-mdev-plan.c */
 

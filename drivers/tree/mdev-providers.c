@@ -4,7 +4,7 @@
  * without an offer are removed first. Then each device with offers gets one provider, with one
  * inventory for each offer.
  *
- * A removed provider has the name "<root>_<device>" and only inventories of mdev classes. The
+ * A removed provider has the name "<root>_<device>" and inventories, all of mdev classes. The
  * classes are enough, because Nova created some of these providers without a trait. With the name
  * of a PCI function the agent's owner trait is enough, too. A provider with the owner trait of
  * another program, or with another name, is never removed. For a device with an offer, a provider
@@ -148,8 +148,8 @@ static bool is_renamed(const TreeUpdate *update, const Provider *provider)
 
 static void remove_gone(const TreeUpdate *update)
 {
-        /* Go backwards. A removal also removes the descendants, which are behind the provider, so
-         * the indexes before it stay valid. */
+        /* Go backwards. Children are behind their parents, so a parent whose children go can go
+         * too, and the indexes before a removed provider stay valid. */
         for (size_t i = update->tree->n_providers; i > 0; i--) {
                 Provider *provider = update->tree->providers[i - 1];
 

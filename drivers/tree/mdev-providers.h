@@ -12,14 +12,15 @@
  * card has one inventory for each type that it offers. Other traits and aggregates stay.
  *
  * It removes the providers of devices that offer nothing any more (facts G2.5). Such a provider has
- * the name of a device, and only inventories of mdev classes; for a PCI device the owner trait is
+ * the name of a device, and inventories, all of mdev classes; for a PCI device the owner trait is
  * enough. A provider with the owner trait of another program stays, and so does one that another
  * writer renamed while its device has offers. If another writer has providers below one, it stays
  * without inventories. A device whose provider is impossible (child-provider.h) is left out, and
  * update->problem has the reason. -EINVAL, -ENOMEM. */
 int mdev_providers_update(TreeUpdate *update, Error *reterr);
 
-/* Returns the provider with the name for this device (libvirt's name), borrowed, or NULL. */
+/* Returns the provider with the name for this device (libvirt's name), wherever it is in the tree.
+ * Borrowed, or NULL. */
 Provider *mdev_providers_find(const ProviderTree *tree, const Provider *root,
                               const char *device_name);
 

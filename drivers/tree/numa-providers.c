@@ -278,7 +278,8 @@ static int set_amount(const ClassAmount *amount, const Provider *heir, Provider 
                      : 0;
 }
 
-/* Sets the inventories of hugepages. Ordinary pages are MEMORY_MB. */
+/* Sets the inventories of hugepages. Ordinary pages have none. MEMORY_MB counts pages of all
+ * sizes. */
 static int set_pages(const HostConfig *config, const CellShare *share, uint64_t ordinary_kib,
                      Provider *to, Error *reterr)
 {

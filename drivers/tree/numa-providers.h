@@ -8,9 +8,9 @@
  * stay at the root, because Nova's scheduler rejects a host whose root has neither. Pure.
  *
  * The amounts that are reserved for the host are shared out by size over the cells that have usable
- * CPUs and memory. These parts add up to the whole, unless a part is larger than its cell. In
- * another cell all is reserved (decision devices/cpuless). If the hypervisor reports the memory of
- * no cell, no cell lacks it. */
+ * CPUs and memory. These parts add up to the whole, unless a part is larger than its cell or no
+ * such cell has an amount of the class. In another cell all is reserved (decision devices/cpuless).
+ * If the hypervisor reports the memory of no cell, no cell lacks it. */
 
 #include "base/allocation.h"
 #include "drivers/tree/child-provider.h"
@@ -28,9 +28,10 @@ bool numa_is_at_root(const HostConfig *config, const char *resource_class);
 /* Checks whether the host can be reported by cells. Returns 0 if cells are not configured, -EINVAL
  * with an error text if the host has no cells or a CPU is in two of them, and -ENOMEM.
  *
- * Smaller faults are joined to problem: a CPU for guests that is in no cell (it is left out), and
- * more reserved hugepages than a cell has of a size that it lists (all of them are reserved).
- * Unless MEMORY_MB is at the root, so is a host with memory of which no cell has any. */
+ * Smaller faults are joined to problem: a CPU for guests that is in no cell (it is left out, except
+ * of a class at the root), and more reserved hugepages than a cell has of a size that it lists (all
+ * of them are reserved). Unless MEMORY_MB is at the root, so is a host with memory of which no cell
+ * has any. */
 int numa_check(const HostConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
                Error *problem, Error *reterr);
 
@@ -49,8 +50,8 @@ bool numa_is_cell(const ProviderTree *tree, const Provider *root, const Provider
  * reason. -EINVAL, -ENOMEM. */
 int numa_providers_update(TreeUpdate *update, Error *reterr);
 
-/* Removes the providers of cells that are gone, or all of them if cells are not configured. The
- * devices must have moved before. If another writer has providers below one, it stays without
- * inventories and trait. While cells are configured, the provider of a present cell that another
- * writer renamed stays unchanged. */
+/* Removes the providers of cells that are gone, or each one that numa_is_cell() knows if cells are
+ * not configured. The devices must have moved before. If another writer has providers below one, it
+ * stays without inventories and trait. While cells are configured, the provider of a present cell
+ * that another writer renamed stays unchanged. */
 void numa_providers_remove_gone(const TreeUpdate *update);

@@ -3,8 +3,8 @@
 /* Edits the providers of PCI devices. A view is made first: for each provider that the host should
  * have, the devices that count on it. Then providers with the trait COMPUTE_MANAGED_PCI_DEVICE but
  * without a device that counts are removed, and the others are created or updated. A provider that
- * another writer renamed stays. With report_in_placement off, nothing is changed, and each provider
- * that exists is a problem.
+ * another writer renamed stays while its device counts. With report_in_placement off, nothing is
+ * changed, and each provider that exists is a problem.
  *
  * Virtual functions count on the provider of their physical function, so a view has either the
  * physical function or virtual functions of one class with the same traits. A provider stays while
@@ -211,8 +211,8 @@ static bool counts_without_spec(const PciView *view, const SnapshotDevice *devic
         return view->n_devices == 0 || (is_child(device) && !view->has_parent);
 }
 
-/* Adds used devices. One whose spec was removed still counts if its provider exists (facts
- * G4.18). */
+/* Adds used devices. One without a spec still counts, because its spec can have been removed (facts
+ * G4.18). apply_view() then makes no provider for such devices alone. */
 static int add_used(const TreeUpdate *update, PciViews *views)
 {
         for (size_t i = 0; i < update->snapshot->n_devices; i++) {

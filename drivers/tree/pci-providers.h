@@ -3,7 +3,8 @@
 
 /* [pci] report_in_placement: one child provider "<nodename>_<ADDRESS>" for each PCI device or
  * physical function that a spec without a physical_network matches (facts C7, F5). Virtual
- * functions and vDPA devices count on the provider of their physical function. Pure.
+ * functions and vDPA devices count on the provider of their physical function. A function that can
+ * become a vGPU counts only if it has a type or a domain has it. Pure.
  *
  * The total and max_unit of a provider are the number of its devices. Other values of its inventory
  * stay, because an operator might have set them. The reserved amount is limited to the total, and a

@@ -6,7 +6,7 @@
  *
  * The total is the number of members, whether the host lists them or not: the configuration names
  * the devices that are expected. max_unit is the largest amount that fits now, or min_unit if none
- * fits. Members that are missing, withheld, or in a guest without a claim are reserved. A missing
+ * fits. Members without a claim that are missing, withheld, or in use are reserved. A missing
  * or withheld device of slots only excludes its partition. If no partition fits, all is reserved
  * that no claim has, so Placement refuses each amount. The provider is below the NUMA cell of its
  * devices if all that the host lists are in one (numa_parent()), else below the root. It does not
