@@ -12,7 +12,8 @@
 /* Edits tree, which equals Placement's, into the tree that the host should have. The name of its
  * root provider is nodename (specification 4, "update_provider_tree"). known has facts about
  * devices that the snapshot lacks, and can be NULL. Only parts that the host owns change. Foreign
- * providers, traits and aggregates stay (facts C10). The function can be called as often as needed.
+ * providers and aggregates stay, and foreign traits except those on providers of PCI devices (facts
+ * C10). The function can be called as often as needed.
  *
  * reshape can be NULL. Without reshape->consumers no allocation can move. If a class would have to
  * move, used or not, and is not in reshape->kept, the function returns DRIVER_RESHAPE_NEEDED. It

@@ -10,7 +10,8 @@
  * "devices": [{"provider", "group": suffix, "class": the resource class that counts the device, ""
  * if the host does not offer it now, "device": libvirt's name, "address": PCI address or "",
  * "identity": as recorded, or "", "mdev_type", "mdev": uuid, "exists": whether the mdev exists,
- * "managed": libvirt takes the device from its driver}], "boot_id", "consumer_type", "cells":
+ * true for a PCI device, "managed": libvirt takes the device from its driver}], "boot_id",
+ * "consumer_type", "cells":
  * [{"cell", "host_cell", "memory_mb", "page_kib": 0 for small pages, "vcpus": "0-1"}], "cpus":
  * [{"vcpu", "dedicated", "cpus": "4"}], "held": host CPUs that no other guest can get, "mappings":
  * {suffix: [uuids of providers]}, "beyond_domain": {"VCPU": amount in Placement that the domain

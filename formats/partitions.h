@@ -31,7 +31,7 @@ typedef struct PartitionEntry {
         uint64_t since_usec;                /* CLOCK_REALTIME of the state, or of its last error */
         char error[PARTITION_ERROR_SIZE];   /* error of the last unit; "": none */
         char waiting[PARTITION_ERROR_SIZE]; /* why no unit is started now; "": no reason */
-        json_t *lines; /* last lines of the unit that failed; owned; NULL: none */
+        json_t *lines; /* last lines of the unit that failed; owned; NULL or empty: none */
         char retry[PARTITION_WANTED_SIZE]; /* stamp of prepare-retry when it failed */
 } PartitionEntry;
 

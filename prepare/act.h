@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Executes single steps of a plan: the only writes to sysfs of this project. */
+/* Executes single steps of a plan. In this project, only act.c and units that this program starts
+ * write to sysfs. */
 
 #include "prepare/hardware.h"
 

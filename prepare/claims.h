@@ -17,8 +17,8 @@
  * Returns the errors of folder_owner_become() and of the reads of the database, except -ENOENT, and
  * those of pipe2(2), read(2) and fork(2), all with words. Else returns -EBADMSG for an invalid
  * document, -ETIMEDOUT if the child does not end within 30 s, -EFBIG for a document of more than 16
- * MiB, -EIO if the child fails, or -ENOMEM. Blocks on the disk, and up to 5 s for a lock of the
- * database. "complete" is also false if Placement is configured, but was not read for a new
+ * MiB, -EIO if the child writes none, or -ENOMEM. Blocks on the disk, and up to 5 s for a lock of
+ * the database. "complete" is also false if Placement is configured, but was not read for a new
  * database yet. */
 int prepare_read_claims(const Config *config, PrepareClaims *ret, Error *reterr);
 

@@ -12,7 +12,7 @@
  * lists it, a section of the configuration has it, it is no virtual function, and no living claim
  * names it. Otherwise the task fails. Before each unit and before the result "clean" it checks that
  * no process has its VFIO group or device open. If that is not known, it counts as open. A device
- * that is open at first waits, and one that is opened during the cleaning fails.
+ * that is open at first waits, and one that is open at a later check fails.
  *
  * A unit that runs since an earlier run is waited for (prepare/unit.h). At the end of its time
  * (timeout_sec, for each unit) only systemctl is killed: the task fails, and the unit is not
@@ -20,10 +20,10 @@
  * them again. While the system stops, a failed unit is no result either. The result names the row
  * of the database, so it cannot count for a later use of the device.
  *
- * Invariant: no unit is started for a row that has a result, unless the record was lost. The agent
- * can read the result at any time, and give the device to a guest. So a run first takes over the
- * results of the last one, and two runs never overlap. Limit: a run makes no task beyond TASKS_MAX,
- * and a later run cleans the other devices.
+ * Invariant: no unit is started for a row that has a result, unless the record was lost or cannot
+ * be read. The agent can read the result at any time, and give the device to a guest. So a run
+ * first takes over the results of the last one, and two runs never overlap. Limit: a run makes no
+ * task beyond TASKS_MAX, and a later run cleans the other devices.
  *
  * Tests: tests/unit/prepare/test-clean.c tests/integration/claims/test_clean.py */
 

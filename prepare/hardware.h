@@ -20,9 +20,10 @@ typedef struct PreparePaths {
 int prepare_read_host(const PreparePaths *paths, const HostConfig *config, PrepareHost *ret,
                       Error *reterr);
 
-/* Reads a function that has only its address: type, driver, IOMMU group and VFIO device. A type
- * that cannot be read is an error of the function ("unreadable"). With -ENOENT and -ENODEV its
- * driver has no types, which is no error. Returns -ENOMEM. */
+/* Reads a function that has only its address: type, driver, IOMMU group and VFIO device. A type, or
+ * a folder vfio-dev, that cannot be read is an error of the function ("unreadable"). If the
+ * read of the type fails with -ENOENT or -ENODEV, the driver has no types, which is no error.
+ * Returns -ENOMEM. */
 int prepare_read_function(const PreparePaths *paths, PrepareFunction *function);
 
 /* Reads a device for the rules of the configuration: its ids and the address of its physical

@@ -2,9 +2,10 @@
 
 /* Decides about the entries of the record first, then about claims without an entry. Each entry
  * yields the step that it needs. The step is made if no process has the partition open, and its
- * unit has not failed since the last stamp of prepare-retry. A claim owns a partition if its
- * devices in the set are exactly those of the partition. A pending claim keeps an active partition,
- * and activates none, because Placement can still reject it.
+ * unit has not failed since the last stamp of prepare-retry. The deactivation after a failed
+ * activation does not wait for a stamp, and an adoption needs an open handle. A claim owns a
+ * partition if its devices in the set are exactly those of the partition. A pending claim keeps an
+ * active partition, and activates none, because Placement can still reject it.
  *
  * Tests: tests/unit/prepare/test-partition-plan.c */
 

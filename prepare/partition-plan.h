@@ -20,8 +20,8 @@
  *   - A unit that failed is started again after a new stamp in prepare-retry, which the agent
  *     writes when a person has lifted the cordons. A failed activation is followed by a
  *     deactivation when its claim is gone.
- *   - An entry whose partition the configuration lacks gets no step, and its devices stay
- *     blocked. */
+ *   - An entry whose partition the configuration lacks gets no step. Its devices stay blocked, but
+ *     not its slots. */
 
 #include "formats/partitions.h"
 #include "prepare/plan.h"

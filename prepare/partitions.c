@@ -12,8 +12,8 @@
  * not active: its unit "deactivate" succeeded, or none was started since the boot.
  *
  * A unit that failed, or did not end in its time, is started again when the agent changes
- * prepare-retry. A failed activation without its claim is deactivated instead, at once. A unit that
- * fails because the system stops is not recorded as failed.
+ * prepare-retry. A failed activation without its claim is deactivated instead, which does not wait
+ * for that. A unit that fails because the system stops is not recorded as failed.
  *
  * LIMITATIONS: only VFIO handles are seen, so a device with another driver looks closed.
  *

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Runs compute-agent-prepare once: takes the lock of a run, makes passes, and writes the record of
- * the cards in each. A pass that ends with a negative errno writes none. One pass is a loop:
+/* Runs compute-agent-prepare once: takes the lock of a run, and makes passes. Each pass prepares
+ * the cards and writes their record, if any are listed, and then makes the steps of the partitions.
+ * A pass of the cards that ends with a negative errno writes no record. It is a loop:
  *
  *   read the claims → read the cards → read the open handles → plan → execute the steps of the
  *   first kind

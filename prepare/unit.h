@@ -15,7 +15,8 @@
 char *prepare_unit_name(const char *template, const char *instance);
 
 /* Checks that the end of "systemctl start UNIT" with success means that the unit ran: it exists, is
- * a oneshot service without RemainAfterExit=yes, and has no condition. Returns -EINVAL or another
+ * a oneshot service without RemainAfterExit=yes, and systemctl shows no condition in its first 64
+ * KiB. Returns -EINVAL or another
  * negative errno, with words. Blocks for two calls of systemctl, each for about 10 s at most. */
 int prepare_unit_check(const char *unit, Error *reterr);
 
@@ -24,8 +25,8 @@ int prepare_unit_check(const char *unit, Error *reterr);
 int prepare_unit_start(const char *unit, pid_t *ret, Error *reterr);
 
 /* Returns a new list of the last lines of the unit's last messages in the journal, at most
- * PREPARE_UNIT_LINES of at most 200 bytes. It is empty if the journal cannot be read. NULL: memory
- * ran out. Blocks for about 10 s at most. */
+ * PREPARE_UNIT_LINES of at most 200 bytes. Of long messages, only the first 64 KiB count. It is
+ * empty if the journal cannot be read. NULL: memory ran out. Blocks for about 10 s at most. */
 json_t *prepare_unit_lines(const char *unit);
 
 /* Returns true if the system is about to stop. Units then fail because they are stopped. False if

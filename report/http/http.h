@@ -91,5 +91,6 @@ void http_response_log(const HttpResponse *response, const char *method, const c
  * allowed. Returns NULL. */
 HttpTransfer *http_transfer_cancel(HttpTransfer *transfer);
 
-/* Cancels a request that is still queued. Returns false, without an effect, if it has started. */
+/* Cancels a request that is still queued. Returns false, without an effect, if it has started or
+ * ended. */
 bool http_transfer_take_back(HttpTransfer *transfer);

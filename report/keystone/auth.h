@@ -7,8 +7,8 @@
  * With auth_type none or admin_token everything is known at the start. Otherwise a token of
  * Keystone is fetched for the first request. A later request fetches another one if its end is
  * near, or if Placement rejected it or was not at its endpoint. The session gets the present pass
- * for each request. While one is fetched and none is valid, it holds its requests until the
- * listener is called. One token is fetched for all waiting requests.
+ * for each request. It holds its requests until the listener is called while one is fetched, and
+ * none is valid or the endpoint is looked up again. One token is fetched for all waiting requests.
  *
  * One thread, nothing blocks. */
 

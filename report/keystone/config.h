@@ -13,6 +13,7 @@ static inline bool keystone_is_set(const char *text)
 }
 
 /* Checks whether a token can be requested with these options. -EINVAL with words; then *ret_option
- * (static) is the wrong option, or auth_type if one is missing. No value is quoted. */
+ * (static) is the wrong option, or auth_type if one is missing. No value is quoted. Only secrets
+ * are checked for UTF-8. */
 int keystone_config_check(const KeystoneConfig *config, ReporterAuth kind, const char **ret_option,
                           Error *reterr);

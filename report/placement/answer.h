@@ -17,7 +17,7 @@
 typedef struct PlacementProvider {
         Uuid uuid;
         Uuid parent; /* null for a root */
-        char *name;
+        char *name;  /* another text if it is empty, too long or has a NUL (answer.c) */
         int64_t generation;
 } PlacementProvider;
 

@@ -115,7 +115,7 @@ PlacementRequest placement_put_consumer(const Consumer *consumer, const RequestM
                                         bool old);
 
 /* Makes POST /allocations: the same for several consumers, all of them or none, without mappings.
- * It has the types if each consumer has a valid one. */
+ * It has the types if old is not set and each consumer has a valid one. */
 PlacementRequest placement_post_consumers(const Allocations *consumers, bool old);
 
 /* Makes a request for the free amounts in the tree of root, if one of its providers can allocate

@@ -15,9 +15,10 @@
  *
  * A provider with inventories is emptied before it is deleted, by a step of its own or by the
  * reshape. Placement deletes a provider even if it was allocated since the last read, but it
- * refuses to empty it then. A deletion comes before a creation only if the new provider has the
- * name of the deleted one. Children that stay then move before the deletion below an ancestor that
- * stays, and later below their own parents, if these are others.
+ * refuses to empty it then. Deletions come before a creation only if the new provider has the name
+ * of the deleted one, whose descendants are then deleted too. Children that stay then move before
+ * the deletion below an ancestor that stays, and later below their own parents, if these are
+ * others.
  *
  * With allocations, all changes of inventories are in one PLAN_RESHAPE with them, after all
  * creations, and later steps depend on it. Without allocations, inventories that change together
