@@ -5,9 +5,9 @@
  *
  * The main structure is Place, a provider with its parent and depth. In the document, a parent
  * precedes its children. Siblings are sorted by name, with numbers as numbers, and roots count as
- * siblings. So the document does not depend on the order in which providers were added or moved.
- * agent/reshape/image.c relies on the order of the document, because a provider can be added only
- * below one that exists. */
+ * siblings. So the order in which providers were added or moved does not change the document. The
+ * file agent/reshape/image.c relies on parents before children, because a provider can be added
+ * only below one that exists. */
 
 #include "formats/tree-json.h"
 

@@ -53,9 +53,9 @@ void sharing_forget(Sharing *sharing);
 /* Cancels the requests under way; done is not called. NULL is allowed. */
 void sharing_cancel(Sharing *sharing);
 
-/* Returns the sharing providers, each as a root, in the order of the answers, with the names and
- * parts of the last read of their parts; NULL while none is known. Borrowed until a refresh begins
- * or ends. */
+/* Returns the sharing providers, each as a root, in the order of the answers; NULL while none is
+ * known. Their names are those of the last read of the parts. Borrowed until a refresh begins or
+ * ends. */
 const ProviderTree *sharing_get(const Sharing *sharing);
 
 /* Returns the amount of DISK_GB of the root that is allocated in Placement. Returns false if the
