@@ -19,7 +19,8 @@
  * move, used or not, and is not in reshape->kept, the function returns DRIVER_RESHAPE_NEEDED. It
  * then restores the tree, and pointers into it are invalid. With consumers, which must be complete
  * as GET /allocations lists them, it moves their allocations in place, and only those on providers
- * of this host.
+ * of this host. Dedicated CPUs on which guests without pins can run are reserved only without
+ * consumers.
  *
  * DRIVER_UPDATED_IN_PART, with an error text: a part of the host is left out or limited. Examples
  * are devices whose configuration cannot be obeyed, an unknown size of the disk, and a reserved

@@ -2,8 +2,9 @@
 #pragma once
 
 /* The document PARTITIONS_FORMAT: the partitions of [device_shapes NAME] that compute-agent-prepare
- * has activated, or has begun to. That program writes it, and the agent and computectl read it. A
- * partition without an entry is not active. Pure, but for partition_record_read(). */
+ * has activated, has begun to activate, or has found in use. That program writes it, and the agent
+ * and computectl read it. A partition without an entry counts as not active. Pure, but for
+ * partition_record_read(). */
 
 #include <jansson.h>
 
@@ -54,7 +55,8 @@ PartitionEntry *partition_record_add(PartitionRecord *record, const char *set,
 /* Removes an entry of the record. */
 void partition_record_remove(PartitionRecord *record, PartitionEntry *entry);
 
-/* Returns the entry of a partition of a set, borrowed; NULL: it has none, so it is not active. */
+/* Returns the entry of a partition of a set, borrowed; NULL: it has none, so it counts as not
+ * active. */
 PartitionEntry *partition_record_find(const PartitionRecord *record, const char *set,
                                       const char *partition);
 

@@ -12,7 +12,8 @@
 #include "config/config.h"
 #include "prepare/plan.h"
 
-/* Reads the claims. A missing database yields no claims, and complete = false. ret must be zeroed.
+/* Reads the claims. A database that is missing or was never used yields no claims, and complete =
+ * false. ret must be zeroed.
  *
  * Returns the errors of folder_owner_become() and of the reads of the database, except -ENOENT, and
  * those of pipe2(2), read(2) and fork(2), all with words. Else returns -EBADMSG for an invalid

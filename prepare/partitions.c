@@ -8,8 +8,8 @@
  * Invariant: the record says "activating" or "deactivating" before a unit is started. Only the
  * success of the unit changes that, and the failure of an activation ("failed"). A program that is
  * killed leaves this state, and the next run starts the unit again. systemd does not start a unit
- * twice at a time, so that run waits for a unit that still runs. A partition without an entry is
- * not active: its unit "deactivate" succeeded, or none was started since the boot.
+ * twice at a time, so that run waits for a unit that still runs. A partition without an entry
+ * counts as not active: its unit "deactivate" succeeded, or none was started since the boot.
  *
  * A unit that failed, or did not end in its time, is started again when the agent changes
  * prepare-retry. A failed activation without its claim is deactivated instead, which does not wait

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Translates the failure of a transfer into an HttpResult with a message: the endpoint, the fact
- * and, where one is known, a question or advice for the operator. HTTP_E_TLS is a rejected
+/* Translates the failure of a transfer into an HttpResult, or into -ENOMEM. The message of an
+ * HttpResult has the endpoint, the fact and, where one is known, a question or advice for the
+ * operator. HTTP_E_TLS is a rejected
  * certificate, an unusable file of certificates or keys, or a failed handshake. HTTP_E_BAD_ANSWER
  * is an answer that is too large, is not HTTP, or has an encoding that was not requested. All other
  * failures, also a time-out and the rare codes of TLS, are HTTP_E_UNREACHABLE or -ENOMEM. Codes
