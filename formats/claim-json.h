@@ -11,11 +11,10 @@
  * if the host does not offer it now, "device": libvirt's name, "address": PCI address or "",
  * "identity": as recorded, or "", "mdev_type", "mdev": uuid, "exists": whether the mdev exists,
  * true for a PCI device, "managed": libvirt takes the device from its driver}], "boot_id",
- * "consumer_type", "cells":
- * [{"cell", "host_cell", "memory_mb", "page_kib": 0 for small pages, "vcpus": "0-1"}], "cpus":
- * [{"vcpu", "dedicated", "cpus": "4"}], "held": host CPUs that no other guest can get, "mappings":
- * {suffix: [uuids of providers]}, "beyond_domain": {"VCPU": amount in Placement that the domain
- * does not show}}
+ * "consumer_type", "cells": [{"cell", "host_cell", "memory_mb", "page_kib": 0 for small pages,
+ * "vcpus": "0-1"}], "cpus": [{"vcpu", "dedicated", "cpus": "4"}], "held": host CPUs that no other
+ * guest can get, "mappings": {suffix: [uuids of providers]}, "beyond_domain": {"VCPU": amount in
+ * Placement that the domain does not show}}
  *
  * Times are microseconds of CLOCK_REALTIME; 0: never, or not yet. A whole PCI device has neither
  * type nor mdev. */

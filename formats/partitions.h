@@ -19,7 +19,8 @@ typedef enum PartitionState {
                                  time */
         PARTITION_ACTIVE, /* the unit "activate" succeeded, or a process had the partition open */
         PARTITION_FAILED, /* the unit "activate" failed, or could not be started */
-        PARTITION_DEACTIVATING, /* the unit "deactivate" has begun, and has not succeeded */
+        PARTITION_DEACTIVATING, /* the unit "deactivate" was started or could not be, and has not
+                                   succeeded */
         _PARTITION_STATE_MAX,
         _PARTITION_STATE_INVALID = -EINVAL,
 } PartitionState;

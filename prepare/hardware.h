@@ -21,9 +21,9 @@ int prepare_read_host(const PreparePaths *paths, const HostConfig *config, Prepa
                       Error *reterr);
 
 /* Reads a function that has only its address: type, driver, IOMMU group and VFIO device. A type, or
- * a folder vfio-dev, that cannot be read is an error of the function ("unreadable"). If the
- * read of the type fails with -ENOENT or -ENODEV, the driver has no types, which is no error.
- * Returns -ENOMEM. */
+ * a folder vfio-dev, that cannot be read is an error of the function ("unreadable"). If the read of
+ * the type fails with -ENOENT or -ENODEV, the driver has no types, which is no error. Returns
+ * -ENOMEM. */
 int prepare_read_function(const PreparePaths *paths, PrepareFunction *function);
 
 /* Reads a device for the rules of the configuration: its ids and the address of its physical

@@ -4,12 +4,13 @@
 /* A refresh: reads from Placement the content that the mirror lacks.
  *
  * For providers it sends one GET of the tree. Then it reads the inventories, traits and aggregates
- * of the providers that are new or whose generation changed, in parallel. If the mirror is
- * doubtful, it reads all of them (refresh.c). A provider that changes between these reads is read
- * again, a bounded number of times. If it still changes, or was deleted after the list, the result
- * is REPORT_E_CONFLICT. At the end the callback gets the new mirror, which replaces the old one.
- * After a failure the tree of the old mirror stays, and the next refresh continues with the part
- * that was read. A doubtful mirror has lost its generations then.
+ * of the providers that are new or stale, or whose generation changed, in parallel. Those that a
+ * failed refresh has read in the same generation are not read again. If the mirror is doubtful, it
+ * reads all providers (refresh.c). A provider that changes between these reads is read again, a
+ * bounded number of times. If it still changes, or was deleted after the list, the result is
+ * REPORT_E_CONFLICT. At the end the callback gets the new mirror, which replaces the old one. After
+ * a failure the tree of the old mirror stays, and the next refresh continues with the part that was
+ * read. A doubtful mirror has lost its generations then.
  *
  * For names it asks which traits and resource classes Placement has. */
 

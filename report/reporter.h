@@ -66,7 +66,7 @@ void reporter_set_deleted(Reporter *reporter,
                           void *userdata);
 
 /* Updates the mirror: one GET /resource_providers?in_tree=, then reads of the providers that are
- * new or changed (refresh.h). The refresh also reads the sharing providers of the tree's
+ * new, changed or forgotten (refresh.h). The refresh also reads the sharing providers of the tree's
  * aggregates, and the usage of DISK_GB, when they are due (sharing.h). A failure of these reads
  * does not fail the refresh. An unknown root leaves an empty tree, and publish will create it.
  * REPORT_E_REFUSED if Placement has the root under another name. -EBUSY while an attempt is under
