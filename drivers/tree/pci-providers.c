@@ -265,7 +265,7 @@ static int set_total(Provider *provider, const char *resource_class, const PciVi
 
         record.total = record.max_unit = view->n_devices;
         record.reserved = MIN(record.reserved, record.total);
-        /* after its first use it is reserved until an operator changes that */
+        /* after its first use it is reserved until an operator or a cleaning changes that */
         if (view->one_time_use && view->n_used > 0)
                 record.reserved = record.total;
         r = provider_set_inventory(provider, resource_class, &record);
