@@ -4,8 +4,8 @@
  * for partitions.c. prepared.json is the only state about cards that a preparing run keeps for the
  * next one. It is in /run, because types and functions do not survive a boot either. Each write
  * replaces the file as a whole. A recorded claim explains a step in the journal; no step is decided
- * by it. So a lost document does no harm, and one that cannot be read is ignored. An error of a
- * card or function is that of its failed step, else the reason of a refused one.
+ * by it. So a lost document changes no later step, and one that cannot be read is ignored. An error
+ * of a card or function is that of its failed step, else the reason of a refused one.
  *
  * Tests: tests/unit/prepare/test-record.c */
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Amounts of the classes that every host has, by Nova's formulas (facts C2): VCPU, PCPU,
- * MEMORY_MB and DISK_GB. Also their inventory records, and the sharing of an amount over
- * providers. Pure. */
+/* Amounts of the classes that a host can have, by Nova's formulas (facts C2): VCPU, PCPU, MEMORY_MB
+ * and DISK_GB. Also their inventory records, and the sharing of an amount over providers. Pure. */
 
 #include "base/provider-tree.h"
 #include "drivers/tree/cpu-plan.h"

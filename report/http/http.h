@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* An HTTP client on an sd-event loop, for one service. Only this folder uses curl.
+/* An HTTP client on an sd-event loop, for one service. Only this folder and bench/ use curl.
  *
  * The client keeps connections open and uses them again. It sends as many requests at a time as the
  * server turns out to serve, at most max_connections (report/http/lanes.h); the others wait, reads
- * and writes each in their order. It knows nothing of Placement: every status of a server is an
- * answer. It follows no redirect, uses no proxy, and stores no cookie.
+ * and writes each in their order. It does not judge answers: every status of a server is an answer.
+ * It follows no redirect, uses no proxy, and stores no cookie.
  *
  * All functions belong to the thread of the loop, and none blocks, except with curl before 7.87
  * (exchange.c). A callback never runs from inside http_client_send(). It runs exactly once for each
