@@ -14,9 +14,10 @@
  * AUDIT_WITHDRAWN is looked for in it, and only if its consumer has allocations. Third, a claim
  * without allocations in Placement, younger than the grace time, and a pair of claims. The pair is
  * skipped if one claim is not confirmed, if the second one or the consumer is new, or if the guest
- * can be moving. The second claim of a pair is always counted, and the first one is counted if the
- * pair is skipped. Fourth, a guest that is being resized or migrated, and a consumer that can be
- * the migration of a guest. A running guest without a claim is listed nevertheless.
+ * can be moving. It is also skipped if the consumer has allocations, but none from this tree. The
+ * second claim of a pair is always counted, and the first one is counted if the pair is skipped.
+ * Fourth, a guest that is being resized or migrated, and a consumer that can be the migration of a
+ * guest. A running guest without a claim is listed nevertheless.
  *
  * Classes that neither a guest nor a device of the host shows (DISK_GB, an operator's own) are
  * compared only if the claim has an amount of the class. A claim has at most one finding about its
@@ -24,15 +25,15 @@
  * claim can still change, and never in a pair of claims. A lost device then comes before an
  * inventory.
  *
- * No remedy lowers an amount of a consumer that has a guest, or a claim that explains its
- * allocations (audit_explains()). An amount that is larger than the claim's belongs to another
- * writer, because the agent writes only the amounts of claims. Nova allocates more than a domain
- * shows, for example for hw:emulator_threads_policy=isolate.
+ * No remedy lowers a consumer's amount from this tree if the consumer has a guest, or a claim that
+ * explains its allocations (audit_explains()). An amount that is larger than the claim's belongs to
+ * another writer, because the agent writes only the amounts of claims. Nova allocates more than a
+ * domain shows, for example for hw:emulator_threads_policy=isolate.
  *
- * A server that can be alive by the evidence loses nothing by a remedy, unless the operator names
- * its consumer. A claim is written to Placement only if claim and guest agree, so Placement never
- * gets less than the guest has. It is also not written while its consumer is new (first seen or
- * written less than the grace time ago). If another writer made and removed the allocations of a
+ * A server that can be alive by the evidence loses no allocation by a remedy, unless the operator
+ * names its consumer. A claim is written to Placement only if claim and guest agree, so Placement
+ * never gets less than the guest has. It is also not written while its consumer is new (first seen
+ * or written less than the grace time ago). If another writer made and removed the allocations of a
  * claim, the claim is not written. If the guest is bound to neither of two providers, Placement's
  * provider stays. If a reason prevents a remedy, the finding has no remedy, and its text ends with
  * the reason. */
@@ -60,8 +61,8 @@ typedef enum AuditType {
         AUDIT_EVACUATED, /* a claim, or a guest without one; its consumer is on other hosts, and the
                             guest does not run */
         AUDIT_ELSEWHERE, /* a claim; its consumer is on other hosts, and the guest runs */
-        AUDIT_WITHDRAWN, /* an allocation from an inventory without capacity, or a claim of a PCI
-                            device that the host no longer lists */
+        AUDIT_WITHDRAWN, /* an allocation whose inventory is absent or has no capacity, or a claim
+                            of a PCI device that the host no longer lists */
         AUDIT_RESIZED,   /* two confirmed claims of one consumer, without a migration that explains
                             them */
         _AUDIT_TYPE_MAX,
@@ -119,7 +120,8 @@ size_t audit_count_open(const Audit *audit);
 void audit_done(Audit *audit);
 
 /* The times when consumers were first seen in their present state. The caller keeps it from one
- * audit to the next. */
+ * audit to the next. It is empty after a start or a reload, so the next audit finds each consumer
+ * new. */
 typedef struct AuditMemory {
         struct AuditSeen {
                 Uuid consumer;

@@ -7,9 +7,9 @@
  * the findings (compare_some()). An audit at a start and one that heals pass the evacuated guests
  * to the claim service, so that these are not adopted, and the findings to agent/audit/healer.h.
  * The last stage makes the document for D-Bus and the list of problems for people, and stores both
- * (finish()). An error, except that of a remedy, ends the audit with fail(). Then the error is
- * stored, the last results stay, and the audit of a start stays due. If memory is short in finish()
- * itself, the error is stored, too, but the audit of a start is over.
+ * (finish()). An error ends the audit with fail(), except that of a remedy or of the completion of
+ * a claim. Then the error is stored, the last results stay, and the audit of a start stays due. If
+ * memory is short in finish() itself, the error is stored, too, but the audit of a start is over.
  *
  * A host can have thousands of guests, so the stages without requests take several turns of the
  * main loop (on_next()). Between two turns a newer poll can replace the facts of the guests. The

@@ -7,13 +7,15 @@
  * The first audit runs at the start, unless it is a warm start (agent/cycle/warm-start.h), and one
  * runs after the claim database was created again. These two end claims of guests that were
  * evacuated (facts A14), and list differences. Until one of them, or an audit that heals
- * everything, succeeds, it stays due. Later audits run only on request, and heal every heal_cycles
- * cycles if that is configured. If that cycle has an audit for another reason, which does not heal,
- * or if its audit cannot begin, the automatic heal waits for the next heal_cycles cycles. They are
- * rare, because the read of all consumers costs one request for each. Healing writes with the
- * consumer's generation, and reads a consumer again after a conflict. It changes nothing of other
- * hosts. From sharing providers it writes only amounts that a claim has. Main thread; blocks on the
- * disk of the claim database. */
+ * everything, succeeds, it stays due. A reload replaces the auditor without its memory and results.
+ * The new one audits again if this process created the claim database. Other audits run only on
+ * request, and heal every heal_cycles cycles if that is configured. If that cycle has an audit for
+ * another reason, which does not heal, or if its audit cannot begin, the automatic heal waits for
+ * the next heal_cycles cycles. They are rare, because the read of all consumers costs one request
+ * for each. Healing writes with the consumer's generation, and reads a consumer again after a
+ * conflict. It changes nothing of other hosts. From sharing providers it writes only amounts that a
+ * claim has. Each audit, also one that does not heal, completes claims whose consumers got their
+ * allocations only later. Main thread; blocks on the disk of the claim database. */
 
 #include <systemd/sd-event.h>
 
@@ -30,7 +32,7 @@ typedef struct AuditorConfig {
                                  audit found nothing and this process needs no audit at its start;
                                  0: none */
         uint64_t grace_usec;  /* 0: AUDITOR_GRACE_USEC */
-        uint64_t heal_cycles; /* heal automatically every n cycles; 0: never */
+        uint64_t heal_cycles; /* heal automatically every n cycles that reach the audit; 0: never */
         const char *refused;  /* reason why nothing can be written to Placement; NULL: it can */
 } AuditorConfig;
 
@@ -89,8 +91,8 @@ typedef struct AuditorState {
         Error error;         /* reason why the last audit failed or was given up; code 0: it
                                 succeeded */
         uint64_t ended_usec; /* CLOCK_REALTIME at the end of the last audit that did not fail, or
-                                AuditorConfig.ended_usec; 0: none yet, or none since
-                                auditor_require() */
+                                only lacked memory for its results; else AuditorConfig.ended_usec;
+                                0: none yet, or none since auditor_require() */
         size_t n_open;       /* number of problems that are not healed */
         ReconcileProblems findings; /* these problems for people, with guests that were evacuated */
         char *document;             /* the audit in the form AUDIT_FORMAT; NULL: none yet */

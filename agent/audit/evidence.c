@@ -19,7 +19,8 @@
 #include "base/text.h"
 #include "claims/fit/guest-share.h"
 
-/* Size of a key: project and user have at most 255 bytes each. */
+/* Size of a key. Project and user have at most 255 characters each. A key with many characters of
+ * several bytes is cut, so it can be equal to that of another owner. */
 #define OWNER_SIZE 600
 
 /* Placement's times are whole seconds, and both ends of a difference are rounded down. */

@@ -27,12 +27,13 @@
  * three results.
  *
  * Alive: one of four facts is known. Nova has a folder for the server. The consumer can be the
- * migration of a guest of this host. The consumer is no migration, and a migration of its project
- * and user is here. Placement shows that the allocation was written less than the grace time ago.
+ * migration of a guest of this host. Placement shows a consumer of its project and user here as a
+ * migration, and does not show the consumer itself as one. Placement shows that the allocation was
+ * written less than the grace time ago.
  *
  * Ended: the newest event of the consumer in this host's history is the end of its claim. A caller
- * released the claim, or its guest was gone. The allocation is older than that event. Nova's
- * folders and the time of the allocation are known.
+ * released the claim, or its guest was gone. The allocation is older than that event. None of the
+ * facts above is known. Nova's folders and the time of the allocation are known.
  *
  * Unknown: all other cases, for example a lost history or unreadable folders.
  *

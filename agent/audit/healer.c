@@ -9,10 +9,10 @@
  *
  * A failure belongs to its finding alone. But after a failure that all writes would meet
  * (report_outcome_is_fatal()), the other writes fail without a request. A write that lowers an
- * amount of a consumer with a guest, or with a claim that explains its allocations, is refused. The
- * consumer of a write is reserved (claim_service_lock_consumer()) until the finding is done, so
- * that no claim is made for it at the same time. Findings without a remedy, and those of other
- * consumers than the named one, are skipped. */
+ * amount from this tree is refused if the consumer has a guest, or a claim that explains its
+ * allocations. The consumer of a write is reserved (claim_service_lock_consumer()) until the
+ * finding is done, so that no claim is made for it at the same time. Findings without a remedy, and
+ * those of other consumers than the named one, are skipped. */
 
 #include "agent/audit/healer.h"
 
@@ -211,9 +211,9 @@ static const char *find_lowered(const AuditInput *input, const Consumer *before,
         return NULL;
 }
 
-/* Rejects a write that lowers an amount of a consumer with a guest, or with a claim that explains
- * its allocations. The agent writes only the amounts of claims, so a larger amount belongs to
- * another writer. */
+/* Rejects a write that lowers an amount from this tree of a consumer with a guest, or with a claim
+ * that explains its allocations. The agent writes only the amounts of claims, so a larger amount
+ * belongs to another writer. */
 static int check_lowered(Healer *healer, const Claim *claim, const Consumer *before,
                          const Consumer *after, Error *reterr)
 {
