@@ -19,8 +19,8 @@ typedef enum BusQuestion {
  * is not called after this program has closed the bus. The callback answered receives the answer.
  * result is 0, -ENXIO (the connection is gone), -EACCES (the bus policy forbids the question),
  * -ENOTSUP (this bus does not implement it, or its reply lacks the value), -ETIMEDOUT (also if the
- * bus closed the connection), or -EIO for any other error. A reply that cannot be read gives
- * another negative errno. value is 0 unless result is 0. */
+ * bus closed the connection), or -EIO for any other error. A reply that cannot be read gives any
+ * negative errno. value is 0 unless result is 0. */
 int bus_ask(sd_bus *bus, BusQuestion question, const char *name,
             void (*answered)(const char *name, int result, uint64_t value, void *userdata),
             void *userdata);

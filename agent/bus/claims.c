@@ -7,6 +7,8 @@
  * until its answer. PrepareGuest() can wait for a partition of devices, as a WaitingGuest, but not
  * for Placement. The other methods answer at once. A claim that the consumer had before is answered
  * again, without a log message and without a notice to the watcher of the claim service.
+ * PrepareGuest() recognises it by its time, so after the clock was set back it can count as new. An
+ * earlier claim that PrepareGuest() ends is not logged.
  *
  * Tests: tests/integration/claims/test_claims.py tests/integration/agent/test_bus_documents.py */
 
@@ -692,8 +694,9 @@ static int wait_for_partition(sd_bus_message *call, ClaimService *service, const
 }
 
 /* Answers PrepareGuest(). A claim that was created before begin_usec (CLOCK_REALTIME, when the call
- * began) is not new, and is not logged. A cordon does not prevent the start. If a partition of the
- * claim is not active, the answer follows later. */
+ * began) is not new, and is not logged. If the clock was set back since, it counts as new. A cordon
+ * does not prevent the start. If a partition of the claim is not active, the answer follows later.
+ */
 static int reply_prepared(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
                           const Guest *guest, uint64_t begin_usec, bool cordoned,
                           const Claim *claim)

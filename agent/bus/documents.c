@@ -3,8 +3,8 @@
 /* The documents of Describe(). A text is made at the first read after a change, and kept. After a
  * change, a short document that a client has read is made again. If the text differs, a signal is
  * sent. The next signal requires another read. So a client reads, waits for the signal, and reads
- * again, and a document without readers costs nothing. A client whose read failed because there is
- * no document yet counts as a reader.
+ * again, and a document without readers is not made. A client whose read failed because there is no
+ * document yet counts as a reader.
  *
  * Claims, ended claims and events can be very many, so a Listing writes these three documents in
  * steps. Their old text is freed at a change. They are too large to be made only for a comparison,

@@ -10,12 +10,13 @@
  * all unprivileged users together.
  *
  * The bus is asked for the user of each connection at its first call, without blocking. It is asked
- * again only if it gave no answer, or if the connection was forgotten. Calls of root and of the
- * agent's own user are served as soon as they are read and their user is known. Calls of other
- * users are served when no input is left and earlier answers are written. While calls are refused,
- * "no input" means none since BUS_QUIET_USEC. While more input arrives, one call is served every
- * BUS_READING_USEC, unless earlier answers still wait to be written. A long answer is made in
- * steps, with other calls in between.
+ * again only if it gave no answer, or if the connection was forgotten. If it gives no answer, the
+ * waiting calls of the connection are dropped without a reply. Calls of root and of the agent's own
+ * user are served as soon as they are read and their user is known. Calls of other users are served
+ * when no input is left and earlier answers are written. While calls are refused, "no input" means
+ * none since BUS_QUIET_USEC. While more input arrives, one call is served every BUS_READING_USEC,
+ * unless earlier answers still wait to be written. A long answer is made in steps, with other calls
+ * in between.
  *
  * An unprivileged user that does not read its answers gets no more of them. Its waiting calls are
  * dropped without an answer after 10 s. With more than BUS_UNREAD_OF_ALL unread bytes, all

@@ -50,9 +50,9 @@ int bus_claims_open(ClaimService *service, Claims **ret, sd_bus_error *error);
 
 /* Reads the groups and options of a request. The NUMA options can turn VCPU of the unnamed group
  * into PCPU, or PCPU into VCPU. A wrong value or a request over a limit is -EINVAL with words. A
- * process or unit that does not run is -ESRCH with words. -ENOMEM has words, too. Errors of sd-bus
- * are returned unchanged, without words. Texts in *request are borrowed from the message. The
- * caller frees the rest with claim_request_done(), also after an error. */
+ * process or unit that does not run or cannot be read is -ESRCH with words. -ENOMEM has words, too.
+ * Errors of sd-bus are returned unchanged, without words. Texts in *request are borrowed from the
+ * message. The caller frees the rest with claim_request_done(), also after an error. */
 int bus_read_resources(sd_bus_message *m, ClaimRequest *request, Error *reterr);
 
 /* Frees what bus_read_resources() has allocated. */

@@ -27,9 +27,10 @@ const char *bus_operations_get(const BusOperations *operations, Progress *ret);
 /* Handles a call of one of these methods, and logs who requested a change, except a reload. A
  * reshape fails with BUS_ERROR_BUSY while a call for another kind of reshape waits. So does a
  * retirement, or the check of one, and the heal of one consumer, while any other such call waits. A
- * method that the mode of Nova or the state of the host does not permit fails with
- * BUS_ERROR_REFUSED. The author "by" is borrowed during the call only. Returns 1 if the answer will
- * follow, or a negative errno with or without error. */
+ * reshape or a retirement that the mode of Nova or the state of the host does not permit fails with
+ * BUS_ERROR_REFUSED. A heal begins in every mode. If the mode forbids its writes, each of them
+ * fails in the document. The author "by" is borrowed during the call only. Returns 1 if the answer
+ * will follow, or a negative errno with or without error. */
 int bus_operations_begin(BusOperations *operations, sd_bus_message *call, const EventAuthor *by,
                          sd_bus_error *error);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Reads the request of Claim() and Explain() from a message: the groups, then the options. A wrong
- * value is -EINVAL with words, and a process or unit that does not run is -ESRCH; errors of sd-bus
- * are returned unchanged. The numbers of groups, amounts, traits, mappings, cells and options are
- * limited during the read, so an oversized request is rejected before it is stored. The NUMA
- * options are collected in a Reading, and numa_request_make() interprets them together at the end.
- * It can turn VCPU of the unnamed group into PCPU, or PCPU into VCPU. Text options are borrowed
- * from the message, which must outlive the request. */
+ * value is -EINVAL with words, and a process or unit that does not run or cannot be read is -ESRCH;
+ * errors of sd-bus are returned unchanged. The numbers of groups, amounts, traits, mappings, cells
+ * and options are limited during the read, so an oversized request is rejected before it is stored.
+ * The NUMA options are collected in a Reading, and numa_request_make() interprets them together at
+ * the end. It can turn VCPU of the unnamed group into PCPU, or PCPU into VCPU. Text options are
+ * borrowed from the message, which must outlive the request. */
 
 #include <errno.h>
 #include <inttypes.h>

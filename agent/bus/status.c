@@ -4,7 +4,7 @@
  * from the facts of the tracker and the verdict. Only the numbers of pending writes, or the error
  * of counting them, are kept until a change is noted, because counting reads the database. The
  * properties are compared with their last values at each read of one of them, and before each
- * signal. So a value that a client has read is followed by a signal, also if it changes back.
+ * signal. So a client that has read a changed value gets a signal, also if the value changes back.
  *
  * Tests: tests/integration/agent/test_bus_documents.py */
 
