@@ -2,15 +2,16 @@
 #pragma once
 
 /* Detects a second writer of this host's tree in Placement. A value counts as overwritten if three
- * conditions hold: Placement had it as the agent wants it, Placement has another value now, and the
- * agent still wants its value. One such change can be a mistake of a person. Repeated changes are a
- * second reporter. Generations do not reveal a second reporter: both writers read before they
- * write, so neither meets a conflict.
+ * conditions hold: at the end of the last attempt Placement had it as the agent wants it, Placement
+ * has another value now, and the agent still wants its value. One such change can be a mistake of a
+ * person. Repeated changes are a second reporter. Generations do not reveal a second reporter: both
+ * writers read before they write, so neither meets a conflict.
  *
  * After a value was overwritten OVERWRITES_MAX times, the agent keeps the other writer's value for
  * OVERWRITES_PAUSE_USEC. Then it writes its own value again. Each time that this attempt is
  * overwritten, the pause doubles, up to OVERWRITES_PAUSE_MAX_USEC. A value that was not overwritten
- * for OVERWRITES_FORGET_USEC and for twice its last pause is forgotten.
+ * for OVERWRITES_FORGET_USEC and for twice its last pause is forgotten. A restart or a reload
+ * forgets all.
  *
  * Foreign traits belong to other writers, and so do the ratios of VCPU, MEMORY_MB and DISK_GB that
  * no option sets. The agent wants these as it reads them, so they never count. Other ratios, such

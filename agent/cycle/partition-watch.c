@@ -3,7 +3,9 @@
 /* Each look reads the record and the claims. A failed unit has a time (since_usec) in its entry.
  * The devices of the entry are cordoned, except those whose cordon a person has lifted since then.
  * When all were lifted, a stamp in prepare-retry lets the program start the unit again. The list of
- * cordons keeps the times, so a restart of this process changes nothing.
+ * cordons keeps the times, so a restart of this process changes nothing. They are times of the wall
+ * clock. If it was set back after the failure, the lift can look older, and the device is cordoned
+ * again.
  *
  * Tests: tests/integration/claims/test_partitions.py */
 
@@ -118,8 +120,8 @@ static void log_failure(const PartitionEntry *entry)
 }
 
 /* Cordons the devices of a partition that have no cordon, except those whose cordon a person has
- * lifted since the failure of its unit, and logs the failure. A cordon that cannot be written is
- * logged once, and the record keeps the device withheld. Returns true if a cordon was written. */
+ * lifted since the failure of its unit. A cordon that cannot be written is logged once, and the
+ * record keeps the device withheld. If a cordon was written, logs the failure and returns true. */
 static bool cordon_entry(PartitionWatch *watch, const CleanerHost *host,
                          const PartitionEntry *entry)
 {

@@ -4,7 +4,8 @@
 /* Checks whether this host can be removed from Placement, and keeps the request and the result. The
  * host can be removed if three conditions hold. First, the host has no living claim, and all of its
  * guests are shut off. Second, no consumer in Placement has an allocation from its providers.
- * Third, this agent makes each of these providers. phases.c sends the removal.
+ * Third, this agent makes each of these providers, or could have made it, because its uuid follows
+ * from its name. phases.c sends the removal.
  *
  * The operator cordons the host first, so that no new claim arrives during the check. If a consumer
  * is placed there nevertheless, Placement refuses the removal (facts E3). A mark on the cordon

@@ -3,11 +3,11 @@
 /* Keeps the status of the tracker and logs its changes. The state of Placement and the one of the
  * hypervisor are logged when they change; another reason for the same state is not logged. A
  * rejected credential, and another number of differences from nova-compute's tree, are logged
- * nevertheless. A change to pending is not logged either. The reasons about devices, guests and
- * unread parts are logged when their text is new, and the decision about the local disk when it
- * changes. A stale state after a publication is not logged beside its reason. So a failure that
- * repeats is logged once. The callers are phases.c and tracker-tree.c. The status is plain data,
- * which other modules read through tracker_view().
+ * nevertheless. A change to pending or standalone is not logged, and neither is one from pending to
+ * synced. The reasons about devices, guests and unread parts are logged when their text is new, and
+ * the decision about the local disk when it changes. A stale state after a publication is not
+ * logged beside its reason. So a failure that repeats is logged once. The callers are phases.c and
+ * tracker-tree.c. The status is plain data, which other modules read through tracker_view().
  *
  * Tests: tests/unit/agent/cycle/test-tracker.c tests/unit/agent/cycle/test-verdict.c */
 

@@ -2,12 +2,12 @@
 #pragma once
 
 /* The resource tracker: runs the cycles that keep claims and Placement equal to the host (order.h).
- * A cycle begins with a timer, with a change that the driver reports, and on request. A failed
- * poll, and an outage of Placement, are retried after the pauses of pace.h. A refusal of Placement
- * is retried at the interval. During failures the last state is kept and served. The tracker logs
- * the result of a cycle if it changed. Main thread. It blocks on the disk: the claim database, the
- * saved shape of a reshape, the cordons, the files of the tree maker's parts, and the file of a
- * warm start. */
+ * A cycle begins with a timer, with a change that the driver or the claim service reports, and on
+ * request. A failed poll, and an outage of Placement, are retried after the pauses of pace.h. A
+ * refusal of Placement is retried at the interval. During failures the last state is kept and
+ * served. The tracker logs the result of a cycle if it changed. Main thread. It blocks on the disk:
+ * the claim database, the saved shape of a reshape, the cordons, the files of the tree maker's
+ * parts, and the file of a warm start. */
 
 #include <systemd/sd-event.h>
 
@@ -29,8 +29,9 @@ typedef struct Tracker Tracker;
 
 /* Called once, unless it is cancelled or the tracker is freed: when the cycle has ended, or by
  * tracker_dismiss(). error (borrowed) has code 0 if the poll and all requests of this cycle
- * succeeded, and everything that the configuration permits is published. A failed audit or
- * retirement, and values that overwrites.h leaves to another writer, are no error here. */
+ * succeeded, and everything that the configuration permits is published. A failed audit, retirement
+ * or comparison of claims, pending writes, and values that overwrites.h leaves to another writer,
+ * are no error here. */
 typedef void (*TrackerDone)(Tracker *tracker, const Error *error, void *userdata);
 
 /* The environment and settings of a tracker. Everything is borrowed and must outlive the
@@ -79,8 +80,9 @@ DEFINE_CLEANUP(Tracker *, tracker_free);
 
 /* Writes the file for a warm start of the next process (warm-start.h). The caller calls it at the
  * clean end of the service. Writes nothing in a dry run, without a state directory, or if a full
- * read of Placement is due. It also writes nothing if there is no report client, or if it has no
- * mirror that can be kept (reporter_save()). Logs a failure. Blocks on the disk. */
+ * read of Placement is due. It also writes nothing if there is no report client, if it has no
+ * mirror that can be kept (reporter_save()), or if the content is larger than WARM_SIZE_MAX. Logs a
+ * failure. Blocks on the disk. */
 void tracker_save(Tracker *tracker);
 
 /* The event that a caller waits for, and the scope of the cycle. */

@@ -5,8 +5,9 @@
  * functions of verdict_make() must add reasons in that order, because callers take the first reason
  * for the worst one. The verdict has the worst state of all reasons. A kind is added at most once.
  * If several cases have one kind, its text lists or counts them, or has the first case and the
- * number of the others. All functions are pure. If memory is short, a reason whose text is a list
- * can be left out. */
+ * number of the others. A device that is not reported hides parts of the host that could not be
+ * read. All functions are pure. If memory is short, a reason whose text is a list can be left out.
+ */
 
 #include "agent/cycle/verdict.h"
 

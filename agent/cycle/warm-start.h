@@ -2,9 +2,10 @@
 #pragma once
 
 /* A warm start: the knowledge about Placement that an agent leaves for the next one when it ends,
- * in "placement.json" of state_dir. The file exists only after a clean end: a start of the service
- * with [placement] removes it when it has read it. So an agent that was killed leaves none, and its
- * successor reads everything. A file that cannot be removed is not used.
+ * in "placement.json" of state_dir. The file is written only at a clean end, and a start of the
+ * service with [placement] removes it when it has read it. So after an agent that was killed there
+ * is none, and its successor reads everything. A file that the start could not read can stay, and
+ * so can one that cannot be removed, which is not used.
  *
  * The mirror in the file is compared with Placement before it is used (reporter_restore()). The
  * functions that decide are pure. Main thread; blocks on the disk. */
