@@ -11,8 +11,8 @@
  * removals of claims to Placement. After each cycle, and each round that ran a task, this file
  * updates systemd's status line, the bus and the metrics. A reload is refused if state_dir,
  * claim_db, host or the identity would change. It ends with the first cycle of the new engine. A
- * failure of set_up() ends the program; later failures of the hypervisor or of Placement do not,
- * except a failed reshape with on_startup_failure = exit. Everything runs in one event loop.
+ * failure of set_up() ends the program. So does a failed reshape before the first reload, with
+ * on_startup_failure = exit. Other failures of the hypervisor or of Placement do not.
  *
  * Tests: tests/integration/agent/test_reload.py tests/integration/agent/test_agent.py */
 

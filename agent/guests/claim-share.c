@@ -181,7 +181,7 @@ bool claim_share_is_ours(const HostView *view, const char *node, const ClaimRemo
         if (consumer->generation <= written)
                 return may_be_ours(&left->reported, claim, consumer);
         /* Another client wrote the consumer after the agent. The share is still the agent's only if
-         * that client changed allocations from other hosts, and no allocation of this host. */
+         * that client changed the providers of other hosts, and no allocation of this host. */
         return moved && (!claim || holds_the_same(view, root, consumer, claim));
 }
 

@@ -42,9 +42,9 @@ ClaimReported claim_share_reported(const HostView *view, const Consumer *consume
 /* Returns true if the consumer's share of this host is left over from the agent's write for a claim
  * that ended (NULL: not known any more). Two cases give true. First, no other client wrote the
  * consumer since: its generation is unchanged (with left->unsure it can also be that before the
- * write), and its time or its amounts do not contradict it. Second, a client changed the
- * allocations from other hosts, and left this host's share unchanged: an evacuation. If the claim
- * is not known, the share counts as unchanged. A write that changes nothing elsewhere gives false,
+ * write), and its time or its amounts do not contradict it. Second, a client changed the set of
+ * providers of other hosts, and left this host's share unchanged: an evacuation. If the claim is
+ * not known, the share counts as unchanged. A write that leaves that set unchanged gives false,
  * because its client places the consumer here. If the state at the agent's write (left->reported)
  * or the host is not known, the result is true.
  *

@@ -17,7 +17,8 @@
  *
  * Times of claims are wall-clock times. When that clock is set by at least CLOCK_JUMP_MIN_USEC,
  * expiry times of claims and times in the memory of comparisons are moved by the same distance. So
- * each claim expires after about its full time. */
+ * each claim expires after about its full time. A jump while the agent does not run is not noticed.
+ * An expiry time that the database refuses to move is not moved later. */
 
 #include "agent/guests/comparison.h"
 

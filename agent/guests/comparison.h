@@ -23,7 +23,8 @@ void claim_service_set_guests(ClaimService *service, const Snapshot *snapshot);
 
 /* Returns true if the last poll found a guest of the consumer on this host that has no claim and
  * will get one. A guest that is off does not count if another host has it, or with the setting
- * started_only. Returns false if the claims cannot be read. */
+ * started_only. Returns false if the claims cannot be read, or if the driver does not know the
+ * guests. */
 bool claim_service_has_guest(ClaimService *service, const Uuid *consumer);
 
 /* Records that the guest stopped, even if the last poll shows it running. The next poll replaces

@@ -169,7 +169,8 @@ static inline Claims *claim_service_require(ClaimService *service, Error *reterr
 bool claim_service_is_unread(ClaimService *service);
 
 /* Records that a claim was made or returned to a caller: a poll that began before does not show its
- * guest. claim_service_notify() does the same, except for CLAIM_EVENT_REMOVED. */
+ * guest. If memory is short, nothing is recorded. claim_service_notify() does the same, except for
+ * CLAIM_EVENT_REMOVED. */
 void claim_service_touch(ClaimService *service, int64_t claim);
 
 /* Reserves a consumer for one worker at a time: a claim that was read and is not answered yet, or a
@@ -183,9 +184,9 @@ void claim_service_unlock_consumer(ClaimService *service, const Uuid *consumer);
  * damaged (-ESTALE, -EUCLEAN) is closed and opened again at once. */
 void claim_service_check(ClaimService *service, int result);
 
-/* Checks a result like claim_service_check(), with the words of a result below 0. A disk that
- * rejects a write is an error of the service until a write succeeds. Each cycle tries one. Results
- * from 0 on, -EBUSY, -EINVAL and -ENOMEM are no such error. */
+/* Checks a result like claim_service_check(), with the words of a result below 0. A result below 0
+ * counts as a write that the disk rejects. It is an error of the service until a write succeeds,
+ * and each cycle tries one. -EBUSY, -EINVAL and -ENOMEM are no such error. */
 void claim_service_note(ClaimService *service, int result, const Error *words);
 
 /* Checks a result like claim_service_note(), but only closes a file that was lost: the next

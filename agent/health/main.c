@@ -28,12 +28,14 @@
  *
  * The start of the journal: the entry of the cursor was read before. The reader returns it, and the
  * entries before it within the longest time of the rules, again as quiet, at most REPLAY_MAX. So a
- * rule that counts lines within a time counts across a restart. If the journal no longer has the
- * entry, reading begins at the nearest one. Without a valid cursor it begins with this boot.
+ * rule that counts lines within a time counts across a restart, but cases before these entries are
+ * missing. If the journal no longer has the entry, reading begins at the nearest one, and nothing
+ * is read again. Without a valid cursor it begins with this boot.
  *
  * journald splits the message of a process that writes to /dev/kmsg into identifier and text. The
  * reader joins them, so that a pattern sees the line as dmesg shows it. But the "[PID]" behind an
- * identifier is missing, because journald stores it in a field of its own.
+ * identifier is missing, because journald stores it in a field of its own. An identifier of 64
+ * bytes or more is left out, and a long line is cut.
  *
  * Tests: tests/integration/agent/test_health.py */
 

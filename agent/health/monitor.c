@@ -3,10 +3,11 @@
 /* Runs the helper, and acts on its messages. health_judge() decides, this file acts.
  *
  * A finding is stored as a cordon before the position behind its line is stored. So a finding about
- * a line is not lost in a crash, and one that is repeated changes nothing. If the disk refuses the
- * cordon, the helper is started again at the last position that the monitor received, and finds it
- * again. A finding of a counter in sysfs is lost then. A refused write of the record, for example
- * of the position once a minute, also starts the helper again.
+ * a line is not lost in a crash, unless its NVMe controller has left sysfs (main.c). One that is
+ * repeated changes nothing. If the disk refuses the cordon, the helper is started again at the last
+ * position that the monitor received, and finds it again. A finding of a counter in sysfs is lost
+ * then. A refused write of the record, for example of the position once a minute, also starts the
+ * helper again.
  *
  * One timer serves three purposes: the next start of the helper (or the next look whether the host
  * is known), the end of a helper that does not end at once, and the limit of its silence.

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The health of devices: runs compute-agent-health, and cordons the devices that its health rules
- * find broken. The helper does the expensive work; the monitor handles one message in each turn of
- * the main loop. A helper that ends, writes no state for a minute, or writes a bad message is
- * started again with growing pauses of at most a minute. So is a helper whose message cannot be
- * handled, for example because the disk refuses a cordon, a report or the position. A host without
- * rules has no helper until the next reload. Main thread. It blocks on the disk when it is created
- * or freed and when a cordon or a report changes. It also blocks for the position, at most once a
- * minute, and for claims if a rule counts guests. */
+/* The health of devices: runs compute-agent-health, and cordons or reports the devices that its
+ * health rules find broken. A recovery ends both. A device that the host does not offer is ignored.
+ * The helper does the expensive work; the monitor handles one message in each turn of the main
+ * loop. A helper that ends, writes no state for a minute, or writes a bad message is started again
+ * with growing pauses of at most a minute. So is a helper whose message cannot be handled, for
+ * example because the disk refuses a cordon, a report or the position. A host without rules has no
+ * helper until the next reload. Main thread. It blocks on the disk when it is created or freed and
+ * when a cordon or a report changes. It also blocks for the position, at most once a minute, and
+ * for claims if a rule counts guests. */
 
 #include <systemd/sd-event.h>
 
