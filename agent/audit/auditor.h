@@ -54,11 +54,11 @@ typedef enum AuditorRequest {
         AUDITOR_REQUEST_HEAL_CONSUMER, /* heal one consumer alone, whose server is deleted */
 } AuditorRequest;
 
-/* Requests an audit from the next cycle that reaches it. Several requests before that cycle are one
- * audit, which heals everything if one of them is AUDITOR_REQUEST_HEAL. consumer (copied) is used
- * only with AUDITOR_REQUEST_HEAL_CONSUMER. Among several consumers the last one counts. by (copied)
- * is the caller; it is used only by requests to heal, and the last one counts. NULL: this
- * program. */
+/* Requests an audit from the next cycle. If that cycle cannot reach it, its owner ends the request
+ * with auditor_give_up(). Several requests before that cycle are one audit, which heals everything
+ * if one of them is AUDITOR_REQUEST_HEAL. consumer (copied) is used only with
+ * AUDITOR_REQUEST_HEAL_CONSUMER. Among several consumers the last one counts. by (copied) is the
+ * caller; it is used only by requests to heal, and the last one counts. NULL: this program. */
 void auditor_ask(Auditor *auditor, AuditorRequest request, const Uuid *consumer,
                  const EventAuthor *by);
 

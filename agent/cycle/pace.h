@@ -30,7 +30,7 @@
 
 /* The pace of one tracker. The caller sets the first three members; the others begin as 0. */
 typedef struct CyclePace {
-        uint64_t interval_usec;     /* UINT64_MAX: cycles only on request */
+        uint64_t interval_usec;     /* UINT64_MAX: time begins only retries */
         uint64_t quiet_max_usec;    /* between slow checks; below 2 intervals: checks never slow
                                        down */
         uint64_t start_jitter_usec; /* minimum range of the delay of the first requests; 0: no
@@ -84,7 +84,7 @@ bool cycle_pace_reads_all(CyclePace *pace, bool asked, uint64_t now_usec);
 /* Returns the pause between this cycle and the next one: the interval with a jitter of 10 %, or
  * less if the last poll failed (polled false) or a pause of Placement ends earlier. A failed poll
  * counts as in cycle_pace_poll_retry_usec(), and a successful one resets that range. UINT64_MAX: no
- * timer; the next cycle begins on request. */
+ * timer; the next cycle begins on request, or with a change. */
 uint64_t cycle_pace_next_usec(CyclePace *pace, bool polled, uint64_t now_usec);
 
 /* Returns the pause before the next poll after a failed one. It is random between

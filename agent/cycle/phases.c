@@ -684,7 +684,8 @@ static int begin_reconcile(Tracker *tracker, Error *reterr)
         return runs ? PHASE_WAITS : PHASE_SKIPPED;
 }
 
-/* Returns the sum of the generations in Placement's tree. Any write to the tree changes it. */
+/* Returns the sum of the generations in Placement's tree. Any write to the tree changes it, but not
+ * the removal of an allocation. */
 static int64_t sum_tree(const Tracker *tracker)
 {
         const ProviderTree *tree = tracker->reporter ? reporter_tree(tracker->reporter) : NULL;

@@ -8,9 +8,10 @@
  * from its name. phases.c sends the removal.
  *
  * The operator cordons the host first, so that no new claim arrives during the check. If a consumer
- * is placed there nevertheless, Placement refuses the removal (facts E3). A mark on the cordon
- * (agent/tree/cordon.h) keeps the host retired: nothing is published until the mark is taken off.
- * Main thread; blocks on the disk of the claim database and of the cordons. */
+ * is placed there nevertheless, Placement refuses the removal, unless both happen at the same
+ * moment (facts E3). A mark on the cordon (agent/tree/cordon.h) keeps the host retired: nothing is
+ * published until the mark is taken off. Main thread; blocks on the disk of the claim database and
+ * of the cordons. */
 
 #include <jansson.h>
 

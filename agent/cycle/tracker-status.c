@@ -4,10 +4,11 @@
  * hypervisor are logged when they change; another reason for the same state is not logged. A
  * rejected credential, and another number of differences from nova-compute's tree, are logged
  * nevertheless. A change to pending or standalone is not logged, and neither is one from pending to
- * synced. The reasons about devices, guests and unread parts are logged when their text is new, and
- * the decision about the local disk when it changes. A stale state after a publication is not
- * logged beside its reason. So a failure that repeats is logged once. The callers are phases.c and
- * tracker-tree.c. The status is plain data, which other modules read through tracker_view().
+ * synced. The reasons about devices and guests are logged when their text changes, unread parts
+ * when they are new, and the decision about the local disk when it changes. A stale state after a
+ * publication is not logged beside its reason. So a failure that repeats is logged once. The
+ * callers are phases.c and tracker-tree.c. The status is plain data, which other modules read
+ * through tracker_view().
  *
  * Tests: tests/unit/agent/cycle/test-tracker.c tests/unit/agent/cycle/test-verdict.c */
 
@@ -183,7 +184,8 @@ void tracker_status_note_access(TrackerStatus *status, ReshaperAccess access)
         status->reshape_access = access;
 }
 
-/* Notes why devices are not reported as configured. Logs each reason once. */
+/* Notes why devices are not reported as configured. Logs a reason that differs from the last one.
+ */
 static void note_devices(TrackerStatus *status, const Uuid *root, const Error *error)
 {
         if (error->code && strcmp(error->text, status->device_error.text) != 0)
@@ -217,8 +219,8 @@ static void note_local_disk(TrackerStatus *status, const Uuid *root, const MadeT
                           status->local_disk);
 }
 
-/* Notes the unpinned guests that can run on dedicated CPUs. Logs each text once, and the end of the
- * problem. */
+/* Notes the unpinned guests that can run on dedicated CPUs. Logs a text that differs from the last
+ * one, and the end of the problem. */
 static void note_floating(TrackerStatus *status, const Uuid *root, const HostConfig *config,
                           const Snapshot *snapshot)
 {

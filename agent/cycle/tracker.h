@@ -41,7 +41,7 @@ typedef struct TrackerConfig {
         TreeMaker maker;                /* the host and its claims; the first poll sets nodename */
         const ReporterConfig *reporter; /* NULL: standalone */
         const Snapshot *known;          /* the host before the first poll; NULL: unknown */
-        uint64_t interval_usec;         /* between cycles; UINT64_MAX: only on request */
+        uint64_t interval_usec;         /* between cycles; UINT64_MAX: time begins only retries */
         uint64_t quiet_max_usec;        /* CyclePace.quiet_max_usec */
         uint64_t patience_usec;         /* time after which a poll counts as failed; 0: 30 s */
         bool dry_run;                   /* a cycle writes nothing to Placement or to claims: no
@@ -61,7 +61,7 @@ typedef struct TrackerConfig {
         uint64_t start_jitter_usec; /* smallest range of the delay of the first request; 0: no delay
                                      */
         uint64_t audit_grace_usec;  /* age below which audits ignore a consumer; 0: 300 s */
-        uint64_t heal_cycles;       /* cycles between automatic heals; 0: never */
+        uint64_t heal_cycles; /* cycles that reach the audit, between automatic heals; 0: never */
         /* Called when the status might have changed. */
         void (*changed)(Tracker *tracker, void *userdata);
         /* Called when a poll that began at began_usec (CLOCK_MONOTONIC) has ended, and the claims

@@ -737,7 +737,7 @@ static bool has_amounts(const Provider *provider)
 }
 
 /* Lists the root and the providers of its CPUs and memory. The stamp is the sum of their
- * generations, which changes with each write. */
+ * generations, which changes with each write, but not with the removal of an allocation. */
 static size_t list_providers(Reporter *reporter, const Uuid *root, Uuid *ret, uint64_t *ret_stamp)
 {
         const ProviderTree *tree = reporter_tree(reporter);
