@@ -151,7 +151,8 @@ typedef struct AuditInput {
                               none */
         const char *named_by; /* name of that operator */
         const HostFacts *facts;
-        uint64_t now_usec;      /* CLOCK_REALTIME, the clock of claims */
+        uint64_t now_usec; /* CLOCK_REALTIME, the clock of claims; a claim from its future counts as
+                              young */
         uint64_t placement_sec; /* Placement's clock at that time, in seconds; 0: not known */
         uint64_t boot_usec;     /* CLOCK_BOOTTIME, the clock of AuditMemory */
         uint64_t grace_usec;

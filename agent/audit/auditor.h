@@ -8,14 +8,15 @@
  * runs after the claim database was created again. These two end claims of guests that were
  * evacuated (facts A14), and list differences. Until one of them, or an audit that heals
  * everything, succeeds, it stays due. A reload replaces the auditor without its memory and results.
- * The new one audits again if this process created the claim database. Other audits run only on
- * request, and heal every heal_cycles cycles if that is configured. If that cycle has an audit for
- * another reason, which does not heal, or if its audit cannot begin, the automatic heal waits for
- * the next heal_cycles cycles. They are rare, because the read of all consumers costs one request
- * for each. Healing writes with the consumer's generation, and reads a consumer again after a
- * conflict. It changes nothing of other hosts. From sharing providers it writes only amounts that a
- * claim has. Each audit, also one that does not heal, completes claims whose consumers got their
- * allocations only later. Main thread; blocks on the disk of the claim database. */
+ * The new one runs the audit of a start again if this process created the claim database, or if the
+ * reshape of the start is still due. Other audits run only on request, and heal every heal_cycles
+ * cycles if that is configured. If that cycle has an audit for another reason, which does not heal,
+ * or if its audit cannot begin, the automatic heal waits for the next heal_cycles cycles. They are
+ * rare, because the read of all consumers costs one request for each. Healing writes with the
+ * consumer's generation, and reads a consumer again after a conflict. It changes nothing of other
+ * hosts. From sharing providers it writes only amounts that a claim has. Each audit, also one that
+ * does not heal, completes claims whose consumers got their allocations only later. Main thread;
+ * blocks on the disk of the claim database. */
 
 #include <systemd/sd-event.h>
 
