@@ -8,11 +8,11 @@
  * SIGHUP and the D-Bus method Reload read the configuration again. An invalid configuration is
  * rejected with words, and the one in force stays. So is one with another state_dir, claim_db, host
  * or identity, which need a restart. A valid one makes a new driver and a new tracker, which
- * replace the old ones, and the health rules are read again. If they cannot be made, the old ones
- * stay. Operations and claims that wait for the old tracker fail. The claim database and the bus
- * stay. The results of the last audit, the counts of overwrites and the counters of the metrics are
- * lost. The reload ends with the first cycle of the new settings, also if that cycle fails. Until
- * then Reload fails, and SIGHUP begins another reload afterwards. */
+ * replace the old ones. If they cannot be made, the old ones stay. Otherwise the health rules are
+ * read again, too. Operations and claims that wait for the old tracker fail. The claim database and
+ * the bus stay. The results of the last audit, the counts of overwrites and the counters of the
+ * metrics are lost. The reload ends with the first cycle of the new settings, also if that cycle
+ * fails. Until then Reload fails, and SIGHUP begins another reload afterwards. */
 
 #include "config/config.h"
 
