@@ -12,7 +12,9 @@
  * nothing. One that replaces the row (hold(), and begin() after a failure) succeeds. In both cases
  * the next look decides.
  *
- * LIMITATIONS: a guest that came and went while the agent was down leaves no trace.
+ * LIMITATIONS: a guest that came and went while the agent was down leaves no trace. Rows have times
+ * of the wall clock. After it was set back, a held device waits until the clock shows a later time
+ * than its row.
  *
  * Tests: tests/integration/claims/test_clean.py */
 

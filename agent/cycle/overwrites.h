@@ -65,8 +65,9 @@ int overwrites_update(Overwrites *overwrites, const ProviderTree *wanted,
                       const ProviderTree *remote, const Uuid *root, uint64_t now_usec);
 
 /* Changes tree, a copy of the wanted tree: each value in its pause becomes that of remote, which
- * can be none. A provider in its pause that remote lacks is removed. Inventories and traits whose
- * provider tree or remote lacks are skipped. Returns -ENOMEM on failure. */
+ * can be none. A provider in its pause that remote lacks is removed with its descendants.
+ * Inventories and traits whose provider tree or remote lacks are skipped. Returns -ENOMEM on
+ * failure. */
 int overwrites_yield(const Overwrites *overwrites, ProviderTree *tree, const ProviderTree *remote,
                      uint64_t now_usec);
 

@@ -42,10 +42,11 @@ static void notify(const ReconcileWork *work, ClaimEvent event, int64_t id)
 }
 
 /* Returns true if a claim of the consumer ended since the begin of the poll, or with started_only
- * less than POLL_AGE_USEC before it. The guest can be gone as well; the next poll shows it. Two
- * kinds of end do not count. The end of a claim that expired does not show that the guest is gone,
- * because it can have started late. A claim that ended because of a resize, or to be made again,
- * ended because its guest is here. Returns false if the database cannot be read. */
+ * less than POLL_AGE_USEC before it. Times are of the wall clock, so after it was set back an
+ * earlier end counts, too. The guest can be gone as well; the next poll shows it. Two kinds of end
+ * do not count. The end of a claim that expired does not show that the guest is gone, because it
+ * can have started late. A claim that ended because of a resize, or to be made again, ended because
+ * its guest is here. Returns false if the database cannot be read. */
 static bool has_just_ended(const ReconcileWork *work, const Uuid *consumer)
 {
         uint64_t age_usec = work->order->started_only ? POLL_AGE_USEC : 0;
