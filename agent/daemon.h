@@ -18,8 +18,9 @@
 
 /* The work of one run of the program. */
 typedef enum DaemonMode {
-        DAEMON_SERVE,   /* serves until SIGTERM or SIGINT */
-        DAEMON_ONCE,    /* one cycle, which publishes; no bus */
+        DAEMON_SERVE, /* serves until SIGTERM or SIGINT */
+        DAEMON_ONCE,  /* one cycle, which publishes the tree, and sends no pending write of a claim;
+                         no bus */
         DAEMON_DRY_RUN, /* one cycle that writes nothing, and prints the plan; no lock, no
                            database, no bus */
 } DaemonMode;

@@ -6,7 +6,8 @@
  * "status" is made at each read. The documents "claims", "history" and "events" can be large. They
  * are made in steps, and other calls are served between the steps. After a client has read a
  * document, the signal DocumentChanged is sent once when the document differs at a later notice of
- * a change. For the large documents each change counts as a difference. Main thread only. */
+ * a change. For the large documents each change counts as a difference. Main thread only; blocks on
+ * the disk of the claim database. */
 
 #include "agent/bus/gate.h"
 #include "agent/bus/status.h"

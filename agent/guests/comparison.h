@@ -37,9 +37,10 @@ void claim_service_set_away(ClaimService *service, Uuid *guests, size_t n_guests
 
 /* A comparison of claims and guests, which repairs differences (claims/reconcile.h). It runs once
  * per snapshot, when the host's tree is stored in the database. It runs again after a request, a
- * failure, or a change of the settings, and after the database was opened again. Claims end by the
- * rules of claims/reconcile.h. On a host without Placement, each claim that expired before the poll
- * also ends. The guests of a recorded host are not here, so only claims end that expired, or that
+ * failure, or a change of the settings, and after the database was opened again. If the clock of
+ * the host jumped, it first moves the expiry times of claims. Claims end by the rules of
+ * claims/reconcile.h. On a host without Placement, each claim that expired before the poll also
+ * ends. The guests of a recorded host are not here, so only claims end that expired, or that
  * identify their guest themselves. It takes as many turns of the main loop as necessary, and D-Bus
  * calls are served in between. One comparison of a service runs at a time. */
 typedef struct ComparisonRun ComparisonRun;
