@@ -7,11 +7,14 @@
  * The main structure is Drawing, with the documents and the holders. A holder is a guest with a
  * colour: first those with a domain, then claims without one. Frames and the picture begin with
  * their height, so everything is drawn at least twice. A Drawing with "measures" set writes nothing
- * and only returns heights. Invariant: all runs return the same heights.
+ * to the page and only returns heights. Invariant: all runs return the same heights.
  *
- * LIMITATIONS: No CPU has the colour of a guest without pinned CPUs; the legend marks such a guest
- * as not pinned. Its bound memory and its devices are drawn in its colour. A CPU shows only the
- * first guest that is pinned to it. At most 256 slots of a device are drawn. */
+ * LIMITATIONS: CPUs and memory are coloured by the pins and cells of domains. Those of a claim
+ * without a domain look free. No CPU has the colour of a guest without pinned CPUs; if the guest
+ * has a domain, the legend marks it as not pinned. A CPU shows only the first guest that is pinned
+ * to it. Mdevs of a virtual function are not drawn, and its slot looks free while a guest has only
+ * them. A virtual function without its physical function is not drawn. At most 256 slots of a
+ * device are drawn. */
 
 #include "ctl/print/draw.h"
 
@@ -382,8 +385,9 @@ static int draw_cpus(Drawing *drawing, const SnapshotCell *cell, int left, int t
 
 /* Memory. */
 
-/* Draws the memory of a cell: its size, its huge pages, and a bar with a part for each guest. The
- * first item of the list of page sizes counts as the ordinary size and is left out. */
+/* Draws the memory of a cell: its size, its huge pages, and a bar with a part for each guest whose
+ * memory is bound to the cell. Guests for which the bar has no space left get no part. The first
+ * item of the list of page sizes counts as the ordinary size and is left out. */
 static int draw_memory(Drawing *drawing, const SnapshotCell *cell, int left, int top)
 {
         char size[CTL_TEXT_MAX], pages[CTL_TEXT_MAX] = "", page[CTL_TEXT_MAX];
@@ -442,8 +446,8 @@ static void add_slot(Slots *slots, const char *what, const Holder *holder, bool 
 
 /* Adds the slots of a device. For mdevs these are: existing ones, claimed ones that do not exist
  * yet, and free ones. The number of free ones is the largest number of available instances of any
- * type, without the claimed ones. Types exclude each other on most GPUs. For a physical function,
- * the slots are its virtual functions. */
+ * type, without the claimed ones. Types exclude each other on most GPUs. A physical function also
+ * has a slot for each of its virtual functions. */
 static void add_slots(Slots *slots, const SnapshotDevice *device)
 {
         const Snapshot *snapshot = slots->drawing->snapshot;
@@ -475,7 +479,7 @@ static void add_slots(Slots *slots, const SnapshotDevice *device)
 }
 
 /* Returns a word for the kind of a device that is worth drawing; NULL: it is drawn only if a guest
- * has it. */
+ * has the whole device. */
 static const char *device_kind(const SnapshotDevice *device)
 {
         static const struct {

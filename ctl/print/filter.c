@@ -308,6 +308,7 @@ static bool parse_place(const char *what, bool *ret_cpu, unsigned *ret)
         return true;
 }
 
+/* Checks whether a list such as "0-3,8" has the CPU. A list that cannot be parsed has none. */
 static bool has_cpu(const char *list, unsigned cpu)
 {
         _cleanup_(cpu_set_done) CpuSet set = CPU_SET_INIT;
@@ -488,7 +489,7 @@ int ctl_claims_add_guests(json_t *document, const json_t *host, const char *what
 
 /* Checks whether an event belongs to the word: the number of its claim, a consumer, guest, device,
  * or the name of a provider. "0" never matches, because events without a claim have that number. A
- * uuid also matches in the reason of a handover. */
+ * uuid also matches anywhere in the reason, for example that of a handover. */
 static bool is_of(const json_t *event, const char *what, bool is_uuid)
 {
         static const char *const of_event[] = { "consumer", "of", "guest" },

@@ -11,8 +11,8 @@
 /* A filter. All members must match. A member that is NULL or 0 matches everything. Texts are
  * borrowed. */
 typedef struct CtlFilter {
-        const char *guest;   /* uuid of the consumer or of a migration's guest, or name of the
-                              * guest's domain */
+        const char *guest;   /* uuid of the consumer or name of the guest's domain; for events also
+                              * uuid of a migration's guest */
         const char *device;  /* name, PCI address or mdev of a device; name of a provider, and for
                                 claims its uuid, which events do not have */
         const char *state;   /* the state of a claim, or the kind of an event */
@@ -20,7 +20,8 @@ typedef struct CtlFilter {
 } CtlFilter;
 
 /* Parses "today", "yesterday", "-2h" (s, sec, min, m, h, d, day, days, w; also "2h ago") or
- * "2026-11-20[ 10:00[:00]]" in the local time zone. Returns -EINVAL with words. */
+ * "2026-11-20[ 10:00[:00]]" in the local time zone. A span that begins before 1970 becomes 1 µs of
+ * CLOCK_REALTIME. Returns -EINVAL with words, also for a date before 1970. */
 int ctl_filter_parse_time(const char *text, uint64_t now_usec, uint64_t *ret_usec, Error *reterr);
 
 /* Checks the state of a filter against the states of claims, or the kinds of events. Returns
@@ -38,8 +39,8 @@ void ctl_filter_apply(const CtlFilter *filter, json_t *document);
 int ctl_claims_keep(json_t *document, const json_t *host, const char *name);
 
 /* Removes the claims that do not match the word: a host CPU ("cpu:5"), a host cell ("cell:1"), or
- * any other word. For that, a claim matches if ctl_claims_keep() would keep it, or by its consumer
- * or its guest. Returns -ENOMEM if memory ran out. */
+ * any other word. For that, a claim matches if ctl_claims_keep() would keep it, or by the uuid of
+ * its consumer or the name of its guest. Returns -ENOMEM if memory ran out. */
 int ctl_claims_find(json_t *document, const json_t *host, const char *what);
 
 /* Adds a member "guests" to the claims: guests of the host's document that have the device, or a
@@ -52,12 +53,12 @@ int ctl_claims_add_guests(json_t *document, const json_t *host, const char *what
  * either case. Borrowed, or NULL. The empty word names no device. */
 const json_t *ctl_host_find_device(const json_t *host, const char *what);
 
-/* Checks whether claims can be searched for that word: a device, the name of a guest, cpu:N or
- * cell:N of the host's document. Any uuid counts too, because ended guests are not in the
- * document. */
+/* Checks whether claims can be searched for that word: a device, the name of a domain, or cpu:N or
+ * cell:N of the cells in the host's document. Any uuid counts too, because ended guests are not in
+ * the document. */
 bool ctl_host_has(const json_t *host, const char *what);
 
 /* Keeps the events of that claim (number), guest (name or uuid), consumer, provider (name alone) or
- * device (libvirt's name, address, uuid of the mdev). host: as for ctl_claims_keep(). Returns
- * -ENOMEM if memory ran out. */
+ * device (libvirt's name, address, uuid of the mdev). An event whose reason contains a uuid that is
+ * sought stays too. host: as for ctl_claims_keep(). Returns -ENOMEM if memory ran out. */
 int ctl_events_find(json_t *document, const json_t *host, const char *what);

@@ -5,8 +5,8 @@
  *
  * Each table has its own function and is left out if the snapshot has no such items. Most kinds of
  * devices are left out unless the style has "all". They are left out even if the configuration
- * gives them to guests, for example an NVMe disk. A last line counts them if the style has a
- * legend. A device with several mdev types has a line for each type. */
+ * gives them to guests, for example an NVMe disk. A line below the table counts them if the style
+ * has a legend. A device with several mdev types has a line for each type. */
 
 #include "ctl/print/host.h"
 
@@ -120,7 +120,7 @@ static void print_cells(const Snapshot *snapshot, CtlPage *page)
         ctl_table_print(table);
 }
 
-/* Checks whether the device is printed without "all": mdev types, a GPU, physical and virtual
+/* Checks whether the device is printed without "all": mdev types, a display, physical and virtual
  * functions, parents of vDPA devices. Plain network cards and disks are left out, also those that
  * [pci] device_spec lists. */
 static bool device_is_interesting(const SnapshotDevice *device)
@@ -206,7 +206,8 @@ static void print_devices(const Snapshot *snapshot, CtlPage *page)
                         text_plural(n_others), n_others == 1 ? "it" : "them");
 }
 
-/* Returns the domain that has the mdev in its live definition; NULL: none. */
+/* Returns the domain that has the mdev; NULL: none. The definition of a running domain is the live
+ * one. */
 static const SnapshotDomain *find_holder(const Snapshot *snapshot, const Uuid *mdev)
 {
         for (size_t i = 0; i < snapshot->n_domains; i++)
@@ -216,7 +217,7 @@ static const SnapshotDomain *find_holder(const Snapshot *snapshot, const Uuid *m
         return NULL;
 }
 
-/* Prints the existing mdevs with the domain that uses each. */
+/* Prints the existing mdevs with the domain that has each. The domain can be shut off. */
 static void print_mdevs(const Snapshot *snapshot, CtlPage *page)
 {
         static const CtlColumn columns[] = {

@@ -8,5 +8,6 @@
 #include "drivers/host/snapshot.h"
 
 /* Prints the snapshot. With "all" in the style, prints every device. Otherwise prints only devices
- * with mdev types, GPUs, physical and virtual functions, and parents of vDPA devices. */
+ * with mdev types, GPUs of the PCI class of displays, physical and virtual functions, and parents
+ * of vDPA devices. */
 void ctl_host_print(const Snapshot *snapshot, CtlPage *page);

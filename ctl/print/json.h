@@ -39,6 +39,6 @@ char *ctl_json_format(const json_t *json, void (*write)(const json_t *json, FILE
 /* Writes "VCPU=2, MEMORY_MB=512". */
 void ctl_json_write_resources(const json_t *resources, FILE *stream);
 
-/* Adds the members of an object of amounts to those of another one. Sums saturate. Returns
- * -ENOMEM. */
+/* Adds the members of an object of amounts to those of another one. Sums saturate. After -ENOMEM, a
+ * part can have been added. */
 int ctl_json_add_amounts(json_t *sums, const json_t *amounts);

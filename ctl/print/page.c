@@ -64,7 +64,8 @@ static bool detect_colours(bool terminal)
         return terminal && term && strcmp(term, "dumb") != 0;
 }
 
-/* Returns the width of the terminal in columns: $COLUMNS, else that of the terminal, else 80. */
+/* Returns the width of the terminal in columns: $COLUMNS if it is 1 to WIDTH_MAX, else that of the
+ * terminal, else 80. */
 static unsigned detect_width(int fd)
 {
         const char *columns = getenv("COLUMNS");

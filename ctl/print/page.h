@@ -38,7 +38,8 @@ typedef struct CtlPage {
 } CtlPage;
 
 /* Finds the style from output, $SYSTEMD_COLORS, $NO_COLOR, $TERM, $COLUMNS and the locale. The
- * caller sets the locale before. "legend" is on, "all" is off. */
+ * caller sets the locale before. Output that is no terminal has no limit of the width, so $COLUMNS
+ * is ignored. "legend" is on, "all" is off. */
 CtlStyle ctl_style_detect(FILE *output);
 
 /* Returns the escape sequence that begins a colour; "" without colours. Static. */
@@ -52,7 +53,7 @@ bool ctl_style_is_roomy(const CtlStyle *style);
  * usage is yellow and not red, because its guests use no more than they claimed. */
 CtlColour ctl_usage_colour(uint64_t used, uint64_t capacity);
 
-/* Writes a text in that colour. The text is escaped. */
+/* Writes a text in that colour. The text is escaped, also newlines in it. */
 void ctl_page_write(CtlPage *page, CtlColour colour, const char *format, ...) _printf_(3, 4);
 
 /* Writes the rest of a line on which indent columns are used. The text is escaped, and wrapped at

@@ -4,9 +4,10 @@
  * last lines of the journal. All functions except ctl_journal_print() are pure, but for the time
  * zone.
  *
- * The document is a flat object (agent/bus/status.h); each part of the page has a function, and
- * parts without content are left out. The verdict is the first line, and its colour follows the
- * member "state", as the exit code does. Limit: the journal is read for the present boot only. */
+ * The document is an object (agent/bus/status.h), and each part of the page has a function. Reasons
+ * and pending writes are left out if there are none. The verdict is the first line, and its colour
+ * follows the member "state", as the exit code does. Limit: the journal is read for the present
+ * boot only. */
 
 #include "ctl/print/status.h"
 
@@ -96,7 +97,7 @@ static void print_reasons(const json_t *status, CtlPage *page)
                                ctl_json_text(reason, "command"));
 }
 
-/* Prints how long Placement has differed from the host. */
+/* Prints since when the sync state is the present one. A start of the agent begins a new state. */
 static void print_since(const json_t *status, CtlPage *page)
 {
         uint64_t usec = ctl_json_u64(status, "sync_since_usec");
@@ -125,8 +126,8 @@ static void print_hypervisor(const json_t *status, CtlPage *page)
                                "The data is from the last successful poll");
 }
 
-/* Prints the sync state, with the differences if nova-compute reports this host, else with the
- * missing right to reshape. */
+/* Prints the sync state, with the differences if nova-compute reports this host. Otherwise prints a
+ * missing right to reshape, and the time of the state unless it is "standalone" or "synced". */
 static void print_sync(const json_t *status, CtlPage *page)
 {
         const char *state = ctl_json_text(status, "sync_state");

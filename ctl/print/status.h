@@ -31,7 +31,7 @@ void ctl_status_print(const json_t *status, CtlPage *page);
  * document of TREE_FORMAT, or NULL. */
 void ctl_status_print_line(const json_t *status, const json_t *tree, CtlPage *page);
 
-/* Prints the last n entries of the service in the journal of this boot. In contrast to "systemctl
- * status" it leaves out entries of systemd about the unit. Prints nothing if the caller has no
- * right to read them. Blocks on the disk. */
+/* Prints the last n entries of the service in the journal of this boot, and those that are written
+ * during the call. In contrast to "systemctl status" it leaves out entries of systemd about the
+ * unit. Prints nothing if the caller has no right to read them. Blocks on the disk. */
 void ctl_journal_print(unsigned n, CtlPage *page);

@@ -8,7 +8,7 @@
  * shown are skipped, all texts are escaped, and after a failure the table accepts calls, but fills
  * no cell and prints nothing. Limit: lines are longer than a terminal that is too narrow for the
  * fixed columns and 8 characters of each other one. Headings, and the words of wrapped columns, are
- * never cut, and with --all no cell is. */
+ * never cut, and with --all no cell is, so these can make lines longer too. */
 
 #include "ctl/print/table.h"
 

@@ -21,7 +21,8 @@ char *ctl_text_cut(const char *text, size_t n, bool utf8);
  * characters. */
 void ctl_text_wrap(char *text, size_t n);
 
-/* Write into buffer and return it. This one: "Mon 2025-01-06 12:00:00 UTC" (local time) */
+/* Write into buffer and return it. This one: "Mon 2025-01-06 12:00:00 UTC" (local time), or
+ * "@SECONDS" for a time that has no date. */
 const char *ctl_text_time(char buffer[static CTL_TEXT_MAX], uint64_t realtime_usec);
 /* Writes "12s ago", "3min 20s ago", "2 days ago", "4min left" or "now". */
 const char *ctl_text_relative(char buffer[static CTL_TEXT_MAX], uint64_t realtime_usec,

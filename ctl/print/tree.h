@@ -10,7 +10,7 @@
 #include "ctl/print/page.h"
 
 /* Prints the tree. An empty tree is "No providers.", or nothing without a legend. Returns -EBADMSG
- * with words for another document and for more than 64 levels below a root, or -ENOMEM. A failure
- * prints nothing. If memory runs out for a line, page->failed is set and the lines of the tree are
- * left out. */
+ * with words for another document and for more than 64 levels below a root, or -ENOMEM, also if
+ * page->failed is set. A failure prints nothing. If the page names an unknown column, only the
+ * sharing providers are printed, and the result is 0 (page->usage). */
 int ctl_tree_print(const json_t *tree, CtlPage *page, Error *reterr);

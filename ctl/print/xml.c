@@ -4,10 +4,11 @@
  * its devices. Pure.
  *
  * The output is a fragment: memory, CPUs, NUMA tuning, pages and cells for <domain>, then a
- * <hostdev> for each device. The elements for <domain> appear only if the claim has a layout. If
- * the layout has no memory, only <vcpu> appears, and <cputune> if the guest is pinned. Invariant:
- * names from the document are reduced to letters that need no escaping. Limit: a PCI address that
- * cannot be parsed has no <hostdev>. */
+ * <hostdev> for each device. The elements for <domain> appear only if the claim has a layout.
+ * <cputune> appears only for a pinned guest, and <memoryBacking> only with huge pages. If the
+ * layout has no memory, only <vcpu> and <cputune> can appear. Invariant: names from the document
+ * are reduced to letters that need no escaping. Limit: a PCI address that cannot be parsed has no
+ * <hostdev>. */
 
 #include "ctl/print/xml.h"
 

@@ -7,8 +7,9 @@
 
 #include "ctl/print/page.h"
 
-/* Prints elements for <domain>: <memory>, <vcpu>, <cputune>, <numatune>, <memoryBacking> and <cpu>,
- * for a claim with a layout. Then follows a <hostdev> for each device, for <devices>; after a
- * layout a comment separates them. An mdev that does not exist has the XML for "virsh
- * nodedev-define" in a comment before it. claim: a document of CLAIM_FORMAT. */
+/* Prints elements for <domain>, for a claim with a layout: <memory>, <vcpu>, <cputune>, <numatune>,
+ * <memoryBacking> and <cpu>, without those that the layout does not need. Then follows a <hostdev>
+ * for each device, for <devices>; after a layout a comment separates them. An mdev that does not
+ * exist has the XML for "virsh nodedev-define" in a comment before it. claim: a document of
+ * CLAIM_FORMAT. */
 void ctl_xml_print(const json_t *claim, CtlPage *page);
