@@ -2,8 +2,8 @@
 
 /* The verbs about claims: lists, one claim, "who", the history, "explain", and "claim", "confirm",
  * "move" and "release". A request is parsed, and its names are resolved with documents of the
- * agent, before the agent is asked to claim. Lists are fetched as whole documents and filtered
- * here.
+ * agent, before the agent is asked to claim. Lists are fetched as whole documents, which have only
+ * the newest ended claims and events, and are filtered here.
  *
  * The table ctl_claim_verbs maps each verb to its functions: check_…(), if there is one, examines
  * the command line without the agent, and verb_…() runs the verb. Most of the checks are at the end
@@ -261,7 +261,7 @@ static const json_t *find_claim(const json_t *document, uint64_t id)
 }
 
 /* Prints the claim with the given number, which can have ended. Returns -ENOENT with words if there
- * is none. */
+ * is none, also for an ended claim that the agent does not keep any more. */
 static int verb_show(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
@@ -506,9 +506,7 @@ static int refuse_bare_request(const CtlOptions *options, Error *reterr)
                           for_nobody ? ". Also add --consumer=GUEST" : "");
 }
 
-/* Checks that the request has a consumer and a group. ctl_request_check() reports the other errors
- * later. */
-/* Refuses --json together with --xml. */
+/* Rejects --json together with --xml. */
 static int check_format(const CtlOptions *options, Error *reterr)
 {
         return options->json && options->xml
@@ -517,6 +515,8 @@ static int check_format(const CtlOptions *options, Error *reterr)
                        : 0;
 }
 
+/* Checks that the request has a consumer and a group. ctl_request_check() reports the other errors
+ * of the request later. */
 static int check_claim(const CtlOptions *options, Error *reterr)
 {
         if (options->arguments[1])

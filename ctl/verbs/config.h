@@ -31,9 +31,9 @@ void ctl_config_report_done(CtlConfigReport *report);
 /* Reads the configuration, and checks with the rights of the service's user the files that a start
  * opens. Warnings of the configuration are in config->warnings. config: a file instead of those of
  * the host, or NULL. Such a file is read with the rights of the caller, and its other files with
- * those of the owner of its state folder if root asks. unit: NULL: unknown. Returns -ENOMEM; other
- * errors are in the report. The process must have only one thread, because the check runs in a
- * forked child. */
+ * those of the owner of its state folder if root asks. Credentials are then not compared. unit:
+ * NULL: unknown. Returns -ENOMEM; other errors are in the report. The process must have only one
+ * thread, because the check runs in a forked child. */
 int ctl_config_examine(const char *config, const CtlUnit *unit, CtlConfigReport *ret,
                        Error *reterr);
 

@@ -29,7 +29,7 @@
 #include "formats/format-names.h"
 
 #define CORDON_TIMEOUT_USEC (5 * 60 * USEC_PER_SEC)
-#define EXIT_OCCUPIED       3 /* claims, consumers or providers are left */
+#define EXIT_OCCUPIED       3 /* claims, guests, consumers or providers are left */
 
 static int check_cordon(const CtlOptions *options, Error *reterr)
 {
@@ -175,8 +175,8 @@ static void print_removals(const json_t *document, CtlPage *page)
         page->style.legend = legend;
 }
 
-/* Asks before a host is retired, unless consumers or providers prevent it. Replaces the document by
- * that of the retirement. */
+/* Asks before a host is retired, unless the document has a reason against it. Replaces the document
+ * by that of the retirement. */
 static int ask_and_retire(Ctl *ctl, json_t **document, Error *reterr)
 {
         _cleanup_json_ json_t *removals = TAKE_PTR(*document);
@@ -191,7 +191,7 @@ static int ask_and_retire(Ctl *ctl, json_t **document, Error *reterr)
 }
 
 /* Retires the host, or shows with --dry-run what a retirement would remove. The exit code is
- * EXIT_OCCUPIED if consumers or providers prevent it. */
+ * EXIT_OCCUPIED if claims, guests, consumers or providers prevent it. */
 static int verb_retire(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;

@@ -8,12 +8,13 @@
  *   started    confirms the claim
  *   release    releases the claim of prepare
  *
- * Other operations do nothing. A guest that is restored, or that arrives by migration, has its
- * "prepare" too. A guest that libvirt finds running after its own restart has its claim, or gets it
- * with the next poll. Standard output stays empty, because libvirt would parse it as another XML.
+ * Other operations only read their input. A guest that is restored, or that arrives by migration,
+ * has its "prepare" too. A guest that libvirt finds running after its own restart has its claim, or
+ * gets it with the next poll. Standard output stays empty, because libvirt would parse it as
+ * another XML.
  *
- * Unless [hook] enabled is true, the hook reads the configuration and its input, and calls the
- * agent only if the configuration cannot be read. The hook never calls libvirt, because libvirt
+ * Unless [hook] enabled is true, these three only read the configuration and their input, and call
+ * the agent only if the configuration cannot be read. The hook never calls libvirt, because libvirt
  * waits for the hook. The hook ends within [hook] timeout after it has read the configuration, also
  * if the bus or the agent hangs. If the configuration cannot be read, hook.c describes the
  * limit. */

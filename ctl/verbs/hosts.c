@@ -4,7 +4,8 @@
  * child process runs the whole verb with its own connection over ssh, at most AT_ONCE at the same
  * time. A child cannot ask a person, so the parent asks once for all hosts before a verb with the
  * option --yes. The parent collects the outputs and prints them in the order of the command line,
- * as sections or as one JSON document. The exit code is the worst one of the hosts (worse()).
+ * as sections or as one JSON document. The exit code is the worst one of the hosts (worse()). If a
+ * child cannot be started, the run fails and prints no outputs, also of hosts where the verb ran.
  * Limit: output that is no JSON, and all output after it, is left out of the JSON document. */
 
 #include "ctl/verbs/verbs.h"

@@ -5,9 +5,9 @@
  * "Offline Upgrade Script").
  *
  * With a folder for --direct, it starts a Placement of its own: uwsgi with one process on a Unix
- * socket in a private folder, with the configuration of that folder and without Keystone. Only
- * traffic to the database leaves the host. This Placement ends with this program, also if that is
- * killed.
+ * socket in a private folder, with the configuration of the folder for --direct and without
+ * Keystone. This Placement ends with this program, also if that is killed. The private folder then
+ * stays.
  *
  * A node is a configuration file, which names the host, the identity of its root provider and its
  * state folder. For each node the program runs one cycle of compute-agentd (--once). A node whose
@@ -41,7 +41,7 @@
 typedef enum Outcome {
         MIGRATE_DONE = 0,      /* also if there was nothing to do */
         MIGRATE_FAILED = 1,    /* a part was not done; the reason is on standard error */
-        MIGRATE_RUNNING = 3,   /* the service runs */
+        MIGRATE_RUNNING = 3,   /* an agent of this host is on the bus */
         MIGRATE_PLACEMENT = 4, /* the private Placement did not start or answer */
 } Outcome;
 
@@ -234,8 +234,8 @@ static int migrate(const char *const *configs, const char *direct, Error *reterr
         return r != 0 ? r : run_all(configs, &private, reterr);
 }
 
-/* Rejects the call while the agent runs, because two agents would not see each other's claims of
- * this host. */
+/* Rejects the call while an agent of this host is on the bus, because two agents would not see each
+ * other's claims of this host. */
 static int verb_migrate(Ctl *ctl, Error *reterr)
 {
         const char *const one[] = { ctl->options.config, NULL };

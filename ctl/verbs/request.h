@@ -8,7 +8,8 @@
 
 #include "base/resource-request.h"
 
-/* A request. The texts of the layout are borrowed. */
+/* A request. The texts of the layout are borrowed. The member numa points to other members, so the
+ * struct must not move. */
 typedef struct CtlRequest {
         ResourceRequest resources;
         NumaOptions numa;

@@ -162,7 +162,7 @@ static int print_synced(Ctl *ctl, const char *why, Error *reterr)
         return why[0] ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* Returns why the agent did not publish within the time limit. The caller frees. NULL: memory ran
+/* Returns why the agent gave no answer within the time limit. The caller frees. NULL: memory ran
  * out. */
 static char *explain_timeout(Ctl *ctl, uint64_t limit_usec)
 {
@@ -197,7 +197,8 @@ static int read_time_limit(const char *text, uint64_t *ret_usec, Error *reterr)
 }
 
 /* Runs a cycle and waits for its end. A time limit that is reached is a failure with the first
- * reason of the status, or with the error of reading the status. */
+ * reason of the status, or with the error of reading the status. An agent that ends during the call
+ * looks the same. */
 static int verb_sync(Ctl *ctl, Error *reterr)
 {
         _cleanup_free_ char *why = NULL;

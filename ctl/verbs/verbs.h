@@ -52,8 +52,8 @@ typedef struct CtlVerb {
 } CtlVerb;
 
 /* Runs a verb for each host of the options, in child processes that call run, and prints their
- * outputs. Returns the worst exit code, or a negative errno with words. Blocks. The callback run
- * runs a verb and ends its output. Returns the exit code. */
+ * outputs. Returns the worst exit code, or a negative errno with words and without outputs. Blocks.
+ * The callback run runs a verb and ends its output. Returns the exit code. */
 int ctl_hosts_run(Ctl *ctl, const CtlVerb *verb, int (*run)(const CtlVerb *verb, Ctl *ctl),
                   Error *reterr);
 

@@ -2,10 +2,10 @@
 
 /* "computectl watch": shows the state of the agent until the user ends it. It fetches documents at
  * its start, after a signal of the agent, and when the agent starts or ends on the bus. It also
- * does when the connection was lost, and every few seconds while the agent does not answer. On a
- * terminal it redraws the pages of "status", "tree" and "claims". Elsewhere it prints a line for
- * each change. With --json it prints the status document as one line at each change, also on a
- * terminal.
+ * does when the connection was lost, and every few seconds while the agent does not answer. An
+ * error of the call for the status counts as no answer, also if the agent runs. On a terminal it
+ * redraws the pages of "status", "tree" and "claims". Elsewhere it prints a line for each change.
+ * With --json it prints the status document as one line at each change, also on a terminal.
  *
  * It ends with 0 by SIGINT, SIGTERM or SIGHUP. If it shows pages and its input is a terminal too,
  * it also ends with 0 after "q" or at the end of the input. It fails if memory runs out, if a line
