@@ -5,10 +5,10 @@
  * one request for the next poll. A PollSource has the calls into the hypervisor, and posts its
  * results into a mailbox.
  *
- * A call into a hypervisor's library can hang for ever. A driver that replaces a hanging one waits
- * on the same thread, so one hypervisor has one thread, however many drivers are replaced. Only
- * that thread makes the calls of the source, except open(), inherit() and free(). The source has
- * copies of the configuration, because a thread that hangs outlives the driver. */
+ * A call into a hypervisor's library can hang for ever. A driver that replaces a hanging one of the
+ * same name and address waits on the same thread. More such replacements start no more threads.
+ * Only that thread makes the calls of the source, except open(), inherit() and free(). The source
+ * has copies of the configuration, because a thread that hangs outlives the driver. */
 
 #include <pthread.h>
 

@@ -36,9 +36,10 @@ typedef struct RbdPool {
  * runs "ceph df" again. The answer is kept because each event of libvirt starts a poll, and each
  * run of ceph uses about half a second of CPU time.
  *
- * Blocks until ceph ends. After RBD_TIMEOUT_USEC it kills the process group and waits for its end.
- * Do not call it on the main thread. After an error *ret_bytes is untouched. Error texts, except
- * that of -ENOMEM, begin with RBD_WHAT: -ENOPKG (ceph is not installed), -ETIMEDOUT (no answer, or
- * no monitor accepted the connection), -EBADMSG, -ENODEV (no such pool), -EIO (ceph failed or could
- * not be run, or its output is longer than RBD_OUTPUT_MAX), -ENOMEM. */
+ * Blocks until ceph ends. After RBD_TIMEOUT_USEC it kills the process group, and then waits without
+ * a limit for the end of the child. Do not call it on the main thread. After an error *ret_bytes is
+ * untouched. Error texts, except that of -ENOMEM, begin with RBD_WHAT: -ENOPKG (ceph is not
+ * installed), -ETIMEDOUT (no answer, or no monitor accepted the connection), -EBADMSG, -ENODEV (no
+ * such pool), -EIO (ceph failed or could not be run, or its output is longer than RBD_OUTPUT_MAX),
+ * -ENOMEM. */
 int rbd_read(RbdPool *pool, uint64_t now_usec, uint64_t *ret_bytes, Error *reterr);

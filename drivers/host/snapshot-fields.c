@@ -6,7 +6,8 @@
  *
  * A field names its member by offset and type. A list of plain values (texts, uuids, addresses) is
  * a list of structs with one field without a key. The tables also limit the nesting, so a hostile
- * text cannot cause deep recursion. All texts, numbers and lists have limits.
+ * text cannot cause deep recursion. All texts, numbers and lists that are read have limits. Writing
+ * checks none of them.
  *
  * Tests: tests/unit/drivers/host/test-snapshot.c */
 

@@ -72,7 +72,7 @@ static bool has_link(const char *sys, const SnapshotCell *cell, unsigned cpu)
 }
 
 /* Returns whether the cell is the node of this machine with the same number: the node has all of
- * its CPUs. */
+ * its CPUs. A cell without CPUs always counts as that node. */
 static bool is_node(const char *sys, const SnapshotCell *cell)
 {
         for (size_t i = 0; i < cell->n_cpus; i++)

@@ -2,11 +2,12 @@
 
 /* Reads the node devices of a host into a snapshot. Devices that the cache has are copied from it;
  * each other device costs one call after a listing. A poll without a listing reads only the devices
- * that change silently, with two calls each. A device that vanishes is skipped, and one that cannot
- * be read is a problem of the snapshot. A failed read, but not a failed lookup, marks the device in
- * the cache, so the next poll lists the devices again. A failed listing, a broken connection and a
- * lack of memory end the poll. Mdevs that sysfs no longer has are removed at the end, if their
- * parent is a PCI function. Facts that only sysfs has are added to each copy.
+ * that change silently, with two calls each. A device that vanishes is skipped, as is one whose
+ * read fails without a reason from libvirt. Any other device that cannot be read is a problem of
+ * the snapshot. A failed read, but not a failed lookup, marks the device in the cache, so the next
+ * poll lists the devices again. A failed listing, a broken connection and a lack of memory end the
+ * poll. Mdevs that sysfs no longer has are removed at the end, if their parent is a PCI function.
+ * Facts that only sysfs has are added to each copy.
  *
  * Tests: tests/unit/drivers/libvirt/test-poll.c tests/unit/drivers/libvirt/test-driver.c */
 

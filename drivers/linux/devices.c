@@ -8,8 +8,9 @@
  * A function that cannot have changed since the last poll is copied from it. A bad file leaves out
  * its device, or only its type or its facts about vGPUs, and adds a problem. An unreadable VPD is a
  * problem only if serials_needed, and an unreadable serial number of an NVMe controller never is. A
- * device that vanishes during the poll is skipped. The poll fails if the PCI functions or the mdevs
- * cannot be listed. Text from devices is shortened and sanitized.
+ * device that vanishes during the poll is skipped, and one with EIO from another file than those
+ * about vGPUs counts as such. The poll fails if the PCI functions or the mdevs cannot be listed.
+ * Text from devices is shortened and sanitized.
  *
  * Tests: tests/unit/drivers/linux/test-reader.c */
 
@@ -553,7 +554,7 @@ static int poll_mdevs(DeviceReader *devices, Error *reterr)
 }
 
 /* Sets is_vdpa_parent of all PCI functions, also of copied ones. If the vDPA devices cannot be
- * listed, the old values stay, with a problem. */
+ * listed, copied functions keep their values, the others have none, and there is a problem. */
 static int poll_vdpa(DeviceReader *devices, Error *reterr)
 {
         _cleanup_(string_set_done) StringSet names = STRING_SET_INIT;

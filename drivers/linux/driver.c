@@ -4,8 +4,9 @@
  * which also receives kernel events. The last snapshot is kept. While no event comes, parts that
  * cannot change without one are copied from it, for LIFE_USEC at most. The serial number of a PCI
  * function with the same ids is copied in every poll, also after an event and without kernel
- * events. DRIVER_POLL_ALL, and the poll after a snapshot with problems, copy nothing. A failed poll
- * counts as an event. An event during a poll counts for the next one.
+ * events. One that was not readable, without a problem, is not tried again before DRIVER_POLL_ALL.
+ * DRIVER_POLL_ALL, and the poll after a snapshot with problems, copy nothing. A failed poll counts
+ * as an event. An event during a poll counts for the next one.
  *
  * Facts that only libvirt knows are missing. Guests are unknown. With a storage pool the size of
  * the disk is unknown, which is a disk_error. The features of the host's CPU are left out if the
@@ -49,8 +50,9 @@ static void state_free(void *data)
         free(state);
 }
 
-/* Sets the name that libvirt would report: the fully qualified one, if the resolver knows it. Can
- * block, so a poll that copies parts of the last snapshot copies this name, too. */
+/* Sets the name that libvirt would report: the fully qualified one, if the resolver knows it. It is
+ * the short one while the resolver does not answer. Can block, so a poll that copies parts of the
+ * last snapshot copies this name, too. */
 static int read_nodename(const char *name, Snapshot *snapshot, Error *reterr)
 {
         static const char local[] = "localhost";
