@@ -10,7 +10,8 @@
  *
  *   A ratio that is negative, no finite number, or above Placement's maximum.
  *   An amount above Placement's maximum, in the unit of the option.
- *   Sets of CPUs that contradict each other (facts C3), and a malformed reserved_huge_pages.
+ *   Sets of CPUs that are malformed, without a CPU, or contradict each other (facts C3).
+ *   A malformed reserved_huge_pages, and two entries of it for the same cell and size.
  *   With file_backed_memory: a ram_allocation_ratio other than 1.0, as much or more
  *   reserved_host_memory_mb, or a virt_type other than kvm and qemu.
  *   An images_type of lvm without a storage pool, and an owner_trait that is no trait.

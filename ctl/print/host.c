@@ -5,8 +5,9 @@
  *
  * Each table has its own function and is left out if the snapshot has no such items. Most kinds of
  * devices are left out unless the style has "all". They are left out even if the configuration
- * gives them to guests, for example an NVMe disk. A line below the table counts them if the style
- * has a legend. A device with several mdev types has a line for each type. */
+ * gives them to guests, for example an NVMe disk. If no device is shown, the title of the table
+ * remains. A line below the table counts the others if the style has a legend. A device with
+ * several mdev types has a line for each type. */
 
 #include "ctl/print/host.h"
 

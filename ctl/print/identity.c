@@ -7,9 +7,10 @@
  * "show" prints the known facts, and with a legend the verdict of an identity that is not good.
  * "adopt" and "rename" print the changes, and the verdict when they are done. "check" prints only
  * the verdict, why Placement could not be read, and the advice. Invariant: if "adopt" or "rename"
- * was rejected, the reason is printed in place of the verdict. An unknown name, uuid or provider is
- * printed in words; other unknown facts are left out. With --dry-run, "adopt" prints the provider
- * that it would adopt. */
+ * was rejected, the reason is printed in place of the verdict. If a rename failed, the printed
+ * changes are those of the plan, and Placement can have some of them. An unknown name, uuid or
+ * provider is printed in words; other unknown facts are left out. With --dry-run, "adopt" prints
+ * the provider that it would adopt. */
 
 #include "ctl/print/identity.h"
 

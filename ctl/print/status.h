@@ -22,6 +22,7 @@ typedef enum CtlStatusExit {
  * the reference. NULL: memory ran out. */
 json_t *ctl_status_make_not_running(const char *why);
 
+/* Returns the exit code for the member "state". Any unknown state is CTL_STATUS_NOT_WELL. */
 CtlStatusExit ctl_status_exit(const json_t *status);
 
 void ctl_status_print(const json_t *status, CtlPage *page);

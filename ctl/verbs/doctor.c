@@ -7,9 +7,10 @@
  * These verbs gather facts: the configuration, the status, a snapshot, the path to Placement. The
  * judgement is in ctl/print/doctor.c. A fact that cannot be gathered leaves its error in CtlFacts,
  * and the other checks continue. The systemd unit and the records of compute-agent-prepare are left
- * out without an error. If a running agent gives no status, "doctor" fails. All verbs work while
- * the service is stopped. "identity adopt" without --dry-run requires that, because a running agent
- * has loaded the old uuid.
+ * out without an error. If a running agent gives no status, "doctor" fails. With --config, the
+ * status and the snapshot are still those of a running agent. All verbs work while the service is
+ * stopped. "identity adopt" without --dry-run requires that, because a running agent has loaded the
+ * old uuid.
  *
  * Tests: tests/integration/ctl/test_exit_codes.py tests/integration/agent/test_identity.py */
 

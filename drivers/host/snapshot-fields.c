@@ -381,8 +381,8 @@ int snapshot_new(Snapshot **ret)
         return 0;
 }
 
-/* References. The count is the only member of a sealed snapshot that changes, which is the
- * reason for the casts. */
+/* References. The count is the only member that changes after a driver has passed the snapshot on,
+ * which is the reason for the casts. */
 
 Snapshot *snapshot_ref(const Snapshot *snapshot)
 {

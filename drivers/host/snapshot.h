@@ -4,10 +4,11 @@
 /* Result of one poll of a driver: facts about the host.
  *
  * A driver's poll builds the snapshot on its thread, seals it, and passes it to the main thread.
- * A sealed snapshot never changes. It is shared by an atomic reference count, so the tracker can
- * keep the last one while the next one is built. A snapshot knows no resource provider, no
- * configuration and no policy. Names of amounts contain their unit. Strings are UTF-8 and never
- * NULL, except where noted. They come from outside of the agent, so treat them as untrusted.
+ * After that it never changes. It is shared by an atomic reference count, so the tracker can keep
+ * the last one while the next one is built. A snapshot knows no resource provider, no configuration
+ * and no policy. Names of amounts contain their unit. Strings are never NULL, except where noted,
+ * and UTF-8 if the name of the host is. They come from outside of the agent, so treat them as
+ * untrusted.
  *
  * The JSON form (snapshot_to_json()) is the output of "computectl discover --json" and the input
  * of the static driver. */

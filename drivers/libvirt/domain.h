@@ -18,6 +18,6 @@
 int domain_parse(const char *text, SnapshotDomain *ret, Error *reterr);
 
 /* Replaces the config members of a running domain by those of its persistent definition, config.
- * Devices that both definitions have are left out. Copies from config. -ENOMEM, with some of the
- * members filled. */
+ * Devices that both definitions have are left out, but not CPUs that both have. Copies from config.
+ * -ENOMEM, with some of the members filled. */
 int domain_set_config(SnapshotDomain *domain, const SnapshotDomain *config);

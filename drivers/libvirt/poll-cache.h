@@ -46,10 +46,10 @@ void poll_cache_keep(PollCache *cache, bool devices, bool domains);
  * persistent definition this poll must read again. */
 void poll_cache_begin(PollCache *cache, uint64_t now_usec, DriverPollKind kind);
 
-/* Returns true if no device was marked since the last poll, which succeeded, the cache was not
- * emptied, and devices have events. The cache then has all of them, and a listing is not necessary.
- * poll_cache_next_device() returns them in the order of their names: start with *i = 0; NULL after
- * the last one. */
+/* Returns true if devices have events, and no device was marked from the begin of the last poll to
+ * that of this one. The last poll must also have succeeded, and this one must not have emptied the
+ * cache. The cache then has all of them, and a listing is not necessary. poll_cache_next_device()
+ * returns them in the order of their names: start with *i = 0; NULL after the last one. */
 bool poll_cache_knows_devices(const PollCache *cache);
 const NodeDevice *poll_cache_next_device(PollCache *cache, size_t *i);
 

@@ -7,9 +7,10 @@
  *
  * CPUs and memory go to the cells to which the guest's domain pins them (GuestCells), or to the
  * root for classes that belong there. An amount without a pin, or above the capacity of its cell,
- * goes where it fits best. No provider gets more than its inventory allows, except VCPU that stays
- * on its provider. The functions read the trees before and after the update and change neither;
- * only "parts" is written.
+ * goes where it fits best, except CPUs that become dedicated on their own provider
+ * (convert_cpus()). No provider gets more than its inventory allows, except VCPU that stays on its
+ * provider. The functions read the trees before and after the update and change neither; only
+ * "parts" is written.
  *
  * Tests: tests/unit/drivers/reshape/test-moves.c */
 

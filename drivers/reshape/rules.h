@@ -5,7 +5,8 @@
  *
  * VCPU, PCPU and MEMORY_MB move between the root and the NUMA cells, and between shared and
  * dedicated CPUs. The pins of the guest decide, as far as there is capacity. The rest goes where it
- * fits best, and is split if necessary.
+ * fits best, and is split if necessary. CPUs that become dedicated on their own provider must fit
+ * there.
  *
  * Mediated devices move from the root to the devices that have the guest's mdevs. A vGPU of a
  * virtual function with a provider of its own, as older versions made them, moves to the provider
