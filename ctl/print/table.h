@@ -15,7 +15,7 @@ typedef enum CtlColumnKind {
         CTL_COLUMN_RIGHT, /* for numbers */
         CTL_COLUMN_CUT,   /* cut in the middle if the terminal is too narrow and --all is not given:
                            * "host…_41_00_0" */
-        CTL_COLUMN_WRAP,  /* wrapped at blanks if the terminal is too narrow */
+        CTL_COLUMN_WRAP,  /* then wrapped at blanks instead */
 } CtlColumnKind;
 
 typedef struct CtlColumn {

@@ -4,12 +4,12 @@
 /* Parses [pci] device_spec: the PCI devices that guests can have as a whole, and their names in
  * Placement (facts C7, H5). Pure.
  *
- * A value is a JSON object or a list of objects, with Nova's keys and Nova's matching:
- * vendor_id, product_id, address, devname, and tags. The address is a string whose parts can be
- * "*" or missing, or an object of regular expressions for domain, bus, slot and function.
- * Regular expressions are Python's. The address of one physical function also matches its
- * virtual functions. If several specs match, the first one counts. A spec with remote_managed
- * matches only functions of a card with a serial number. */
+ * A value is a JSON object or a list of objects, with Nova's keys and Nova's matching: vendor_id,
+ * product_id, address, devname, and tags. The address is a string whose parts can be "*" or
+ * missing, or an object of regular expressions for domain, bus, slot and function. Regular
+ * expressions are those of Python that PCRE2 reads in the same way. The address of one physical
+ * function also matches its virtual functions. If several specs match, the first one counts. A spec
+ * with remote_managed matches only functions of a card with a serial number. */
 
 #include "base/inventory.h"
 #include "base/string-set.h"
