@@ -7,9 +7,9 @@
  * because a mount whose server is away can hang for ever. The poll thread waits for the answer for
  * a limited time only.
  *
- * One thread runs at a time: a new one starts only after the last one has returned. Both sides
- * own a reference, so a thread that hangs can outlive the driver. Two threads must not call
- * disk_check_run() at the same time. */
+ * One thread of a DiskCheck runs at a time: a new one starts only after the last one has returned.
+ * Both sides own a reference, so a thread that hangs can outlive the driver. Two threads must not
+ * call disk_check_run() at the same time. */
 
 #include "drivers/host/host-config.h"
 

@@ -15,7 +15,7 @@ typedef enum CtlColumnKind {
         CTL_COLUMN_RIGHT, /* for numbers */
         CTL_COLUMN_CUT,   /* cut in the middle if the terminal is too narrow and --all is not given:
                            * "host…_41_00_0" */
-        CTL_COLUMN_WRAP,  /* then wrapped at blanks instead */
+        CTL_COLUMN_WRAP,  /* wrapped at blanks in the same case */
 } CtlColumnKind;
 
 typedef struct CtlColumn {

@@ -13,11 +13,11 @@
  * gets it with the next poll. Standard output stays empty, because libvirt would parse it as
  * another XML.
  *
- * Unless [hook] enabled is true, these three only read the configuration and their input, and call
- * the agent only if the configuration cannot be read. The hook never calls libvirt, because libvirt
- * waits for the hook. The hook ends within [hook] timeout after it has read the configuration, also
- * if the bus or the agent hangs. If the configuration cannot be read, hook.c describes the
- * limit. */
+ * Unless [hook] enabled is true, these three operations only read the configuration and their
+ * input, and call the agent only if the configuration cannot be read. The hook never calls libvirt,
+ * because libvirt waits for the hook. The hook ends within [hook] timeout after it has read the
+ * configuration, also if the bus or the agent hangs. If the configuration cannot be read, hook.c
+ * describes the limit. */
 
 #include "ctl/verbs/verbs.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Opens a connection to a hypervisor without interaction, keeps it alive, and receives its events.
+/* Opens a connection to a hypervisor without interaction, with the configured keepalive, and
+ * receives its events.
  *
  * When libvirt reports that a domain or a device appears, vanishes or changes, the event is posted
  * as DRIVER_EVENT_CHANGED, and the object is marked in the connection's poll cache. When libvirt

@@ -11,8 +11,8 @@
  * libvirt also sends no event when "virsh attach-device --config" changes a persistent definition.
  * Therefore each poll reads POLL_CACHE_REFRESH_MAX domains again, in turn, and DRIVER_POLL_GUESTS
  * reads all of them. A claim waits for a poll of DRIVER_POLL_GUESTS alone. To be fast, such a poll
- * reads only devices that an event named, unless the last poll failed or devices have no events.
- * This module does not call libvirt. */
+ * reads only devices that an event named, unless it follows no poll that succeeded, or devices have
+ * no events. This module does not call libvirt. */
 
 #include "drivers/driver.h"
 #include "drivers/libvirt/node-device.h"
