@@ -9,12 +9,12 @@
  * their height, so everything is drawn at least twice. A Drawing with "measures" set writes nothing
  * to the page and only returns heights. Invariant: all runs return the same heights.
  *
- * LIMITATIONS: CPUs and memory are coloured by the pins and cells of domains. Those of a claim
- * without a domain look free. No CPU has the colour of a guest without <vcpupin>, or of one that
- * could not be read. If such a guest has a domain, the legend marks it as not pinned. A CPU shows
- * only the first guest that is pinned to it. Mdevs of a virtual function are not drawn, and its
- * slot looks free while a guest has only them. A virtual function without its physical function is
- * not drawn. At most 256 slots of a device are drawn. */
+ * LIMITATIONS: CPUs and memory are coloured by the pins and the memory binding of domains. Those of
+ * a claim without a domain look free. No CPU has the colour of a guest without <vcpupin>, or of one
+ * that could not be read. If such a guest has a domain, the legend marks it as not pinned. A CPU
+ * shows only the first guest that is pinned to it. Mdevs of a virtual function are not drawn, and
+ * its slot looks free while a guest has only them. A virtual function without its physical function
+ * is not drawn. At most 256 slots of a device are drawn. */
 
 #include "ctl/print/draw.h"
 

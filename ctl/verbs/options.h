@@ -50,8 +50,8 @@ typedef struct CtlOptions {
         bool resize_target;
         CtlRequest request; /* request of claim and explain */
 
-        /* Begins with the verb; with --help or --version it can be empty. Borrowed,
-         * NULL-terminated. */
+        /* Begins with the verb; with --help or --version it can be empty. NULL if an option could
+         * not be parsed. Borrowed, NULL-terminated. */
         const char *const *arguments;
 } CtlOptions;
 

@@ -7,11 +7,11 @@
  * that has some of it. rules.c decides where the amount goes. If one consumer cannot be placed, all
  * moves of the class are undone, and the class keeps the inventories of the old tree
  * (keep_class()). So do the classes into which it would have turned. Moves.usage is the sum of all
- * consumers, which limits the amount that a provider can take. If a class stays, new providers that
- * have become empty are removed then. At the end, classes that are still used get their old records
- * back (keep_used()), and limits grow to the allocated amounts (relax_limits()), so that Placement
- * accepts the reshape. Without consumers (reshape->consumers is NULL) nothing moves: either every
- * class that would move is in reshape->kept, or the result is DRIVER_RESHAPE_NEEDED.
+ * consumers, which limits the amount that a provider can take. If a class stays, new providers
+ * without inventories are removed then. At the end, classes that are still used get their old
+ * records back (keep_used()), and limits grow to the allocated amounts (relax_limits()), so that
+ * Placement can accept the reshape. Without consumers (reshape->consumers is NULL) nothing moves:
+ * either every class that would move is in reshape->kept, or the result is DRIVER_RESHAPE_NEEDED.
  *
  * A move keeps the amount of a consumer, except that the mdevs of the guest count for mediated
  * devices (facts C5.1). CPUs can become dedicated or shared, and a rule can change the class.
