@@ -37,7 +37,8 @@ static void format_version(char buffer[static CTL_TEXT_MAX], uint64_t version)
                  version / 1000 % 1000, version % 1000);
 }
 
-/* Prints name, processor, hypervisor, sizes and the time of the poll. */
+/* Prints name, processor, hypervisor, sizes and the time of the poll. A disk whose size is unknown
+ * is printed as "no disk", too. */
 static void print_summary(const Snapshot *snapshot, CtlPage *page)
 {
         char memory[CTL_TEXT_MAX], disk[CTL_TEXT_MAX] = "no", version[CTL_TEXT_MAX],
