@@ -310,7 +310,7 @@ static bool mirror_usable(const Reporter *reporter)
 }
 
 /* Permits a batch unless the role for it is known to be missing, or a batch failed and no publish
- * has succeeded since. The answer to the first batch shows whether the role is there. */
+ * with steps has succeeded since. The answer to the first batch shows whether the role is there. */
 static int make_plan(const Reporter *reporter, const ProviderTree *desired,
                      const Allocations *allocations, Plan **ret, Error *reterr)
 {

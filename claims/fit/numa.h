@@ -26,9 +26,10 @@
  * and so on. The result is deterministic, unless the time ends the effort. More than one set is
  * tried only if the request has devices, or required traits that cells' providers can have. The
  * result is complete with two exceptions. For large or any pages, a host cell tries only the
- * largest size with enough free pages. A group without resources counts as no request for a device.
- * Otherwise an existing fit is found, or CLAIM_E_TOO_HARD is returned when the effort is spent.
- * Each try of a host cell or of a provider costs effort. */
+ * largest size that has enough free pages, also in the inventory of its provider. A group without
+ * resources counts as no request for a device. Otherwise an existing fit is found, or
+ * CLAIM_E_TOO_HARD is returned when the effort is spent. Each try of a host cell or of a provider
+ * costs effort. */
 
 #include "claims/claim/host-facts.h"
 #include "claims/fit/fit.h"
@@ -43,8 +44,9 @@ int fit_request_numa(const HostView *view, const HostFacts *facts, const char *n
 
 /* Counts a guest in the cells of layout, as fit_force() does. Resources of cells' providers are
  * counted there, in the amounts of the layout. The rest is counted as fit_force() does. A host cell
- * that facts lacks counts as one without a provider. facts can be NULL only for a layout without
- * cells. The pieces' classes are borrowed from resources or facts. */
+ * that facts lacks, or whose provider is withheld, counts as one without a provider. facts can be
+ * NULL only for a layout without cells. The pieces' classes are borrowed from resources or
+ * facts. */
 int fit_force_numa(const HostView *view, const HostFacts *facts, const char *node,
                    const Resources *resources, const Layout *layout, Fit *ret);
 
