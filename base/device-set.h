@@ -44,9 +44,9 @@ typedef struct DeviceSetUse {
 
 /* Makes a set of the texts of its options. members: addresses, or one number of slots. partitions:
  * texts such as "0=1-4", "3=1+3" and, for slots, "a=1-4@ADDRESS+ADDRESS". The texts are copied.
- * Addresses are not checked. Each member must be in a partition, and no two partitions have the
- * same id or the same devices. A device of slots is in one partition, which has at most one for
- * each slot. Returns -EINVAL with words or -ENOMEM. */
+ * The caller checks the name, the class and the addresses. Each member must be in a partition, and
+ * no two partitions have the same id or the same devices. A device of slots is in one partition,
+ * which has at most one for each slot. Returns -EINVAL with words or -ENOMEM. */
 int device_set_parse(DeviceSet *ret, const char *name, const char *resource_class,
                      char *const *members, char *const *partitions, Error *reterr);
 

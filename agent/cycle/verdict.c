@@ -5,9 +5,12 @@
  * functions of verdict_make() must add reasons in that order, because callers take the first reason
  * for the worst one. The verdict has the worst state of all reasons. A kind is added at most once.
  * If several cases have one kind, its text lists or counts them, or has the first case and the
- * number of the others. A device that is not reported hides parts of the host that could not be
- * read. All functions are pure. If memory is short, a reason whose text is a list can be left out.
- */
+ * number of the others. All functions are pure. If memory is short, a reason whose text is a list
+ * can be left out.
+ *
+ * Some reasons hide others. KIND_STALE hides KIND_UNREPORTED, because its text often has the same
+ * fact. A device that is not reported hides parts of the host that could not be read. A host that
+ * was not polled hides settling devices, and these hide a change that is not published yet. */
 
 #include "agent/cycle/verdict.h"
 

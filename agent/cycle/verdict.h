@@ -33,7 +33,8 @@ typedef struct VerdictReason {
 #define VERDICT_SUMMARY_MAX 256
 #define VERDICT_LINE_MAX    1024
 
-/* The state, which is that of the worst reason or OK, and all reasons. */
+/* The state, which is that of the worst reason or OK, and the reasons. A reason can hide others,
+ * which verdict.c lists. */
 typedef struct Verdict {
         VerdictState state;
         const char *synced;                         /* Placement compared with the host, in words */

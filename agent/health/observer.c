@@ -16,6 +16,10 @@
  * controller. The address of a controller is unknown if it left sysfs before the start, or came and
  * left between two of these readings.
  *
+ * LIMITATIONS: the kernel reuses names. A line counts for the controller that has the name when the
+ * line is read, or else had it last. This is so for a line of an earlier boot, too. Such a line
+ * counts only if the rule does not end with the boot.
+ *
  * Tests: tests/unit/agent/health/test-observer.c */
 
 #include "agent/health/observer.h"
@@ -73,8 +77,9 @@ static bool is_aer(const HealthRule *rule)
 
 /* NVMe controllers */
 
-/* Stores the address of a controller. Its name can get another address. Does nothing without memory
- * or at CONTROLLERS_MAX: then only the evidence about a controller that disappears is lost. */
+/* Stores the address of a controller. A known name can get another address. A new name is not
+ * stored without memory or at CONTROLLERS_MAX. Then only the evidence about a controller that
+ * disappears is lost. */
 static void remember(HealthObserver *observer, const char *name, const char *address)
 {
         size_t i = 0;

@@ -22,7 +22,8 @@
  * hypervisor, of the configuration or of clouds.yaml, and a compute_id that cannot be used end the
  * program with words and exit code 1. So do a failed change of the user, a failed output, and lack
  * of memory. A failure of Keystone or Placement, or a repair that is refused or fails, is a part of
- * the document, with exit code 0. The program ends after one order, so it waits for each answer
+ * the document, with exit code 0. If "connect" cannot read the microversion, the document has "" in
+ * its place, and no words about it. The program ends after one order, so it waits for each answer
  * (placement_probe_ask()).
  *
  * Tests: tests/integration/agent/test_identity.py tests/integration/agent/test_keystone.py */
@@ -254,6 +255,8 @@ static void read_version(Walk *walk, const json_t *body)
                          json_string_value(newest));
 }
 
+/* Reads the newest microversion. After a failure of Placement it stays unknown, without words.
+ * Fails only with a negative errno. */
 static int walk_version(Walk *walk, Error *reterr)
 {
         PlacementRequest request = placement_request("GET", "/", "");
@@ -539,9 +542,10 @@ static int rename_tree(Work *work, Error *reterr)
         return r;
 }
 
-/* Makes the ordered change, and gathers the facts again after it. If that second reading fails, the
- * order fails although the change was made. Stores the reason of a change that is refused or fails
- * in work->refused. */
+/* Makes the ordered change, and gathers the facts again after a change that was completed. If the
+ * file cannot be read then, or memory is short, the order fails although the change was made. A
+ * failure of Placement then is a part of the document, beside "done". Stores the reason of a change
+ * that is refused or fails in work->refused. */
 static int carry_out(Work *work, Error *reterr)
 {
         int r;

@@ -423,7 +423,8 @@ static bool is_accepted(const Update *update, const LedgerDevice *device)
 }
 
 /* Sets device->other if another device is at the place of one that a claim or a domain has. While
- * the claims cannot be read, an earlier finding stays. */
+ * the claims cannot be read, an earlier finding stays if the device there still shows the identity
+ * that was found. */
 static void find_other(const Update *update, LedgerDevice *device)
 {
         const SnapshotDevice *there = device_of_provider(update, device->name);
@@ -746,8 +747,9 @@ static bool is_held_in_placement(const Update *update, const LedgerDevice *devic
 }
 
 /* Returns true if a device that is not present must stay in the tree, by the rules in the header.
- * The order of the conditions matters: uses come before the configuration, and the configuration
- * before time. */
+ * The order of the conditions matters. Another device at the place comes first. For a listed device
+ * the configuration comes next, before the uses. For all others the uses come before the
+ * configuration, and the configuration before time. */
 static bool is_expected(const Update *update, const LedgerDevice *device,
                         const SnapshotDevice *there)
 {

@@ -14,7 +14,8 @@
  * boot (it was unplugged, or is failing), less than DEVICE_GONE_HOLDS times the hold ago.
  *
  * A changed configuration of devices ends the expectation of a device that is not in use. It ends
- * that of a listed device in any case, because the operator removed it from the configuration. A
+ * that of a listed device that is in use, too, because the operator removed it from the
+ * configuration. It does not end that of a device with another one at its place (see below). A
  * device that reports that it can create no more of its configured type is not missing either. A
  * device whose provider has another name now, or whose uuid another provider has, is not missing.
  *
@@ -107,8 +108,9 @@ typedef struct DeviceUpdateInput {
         const ClaimedDevice *claimed; /* devices that claims name, sorted by address; borrowed */
         size_t n_claimed;
         const UncleanDevices *unclean; /* devices that are not proved to be clean; NULL: none */
-        bool claims_unknown; /* claimed is incomplete: earlier findings of other devices stay, and
-                                withheld devices that must be cleaned stay withheld */
+        bool claims_unknown;    /* claimed is incomplete: an earlier finding of another device stays
+                                   while that device is there, and withheld devices that must be
+                                   cleaned stay withheld */
         const HostConfig *host; /* the types of devices, and whether a provider counts a card or its
                                    functions; NULL: neither matters */
         const Retained *retained;   /* inventories in use in Placement; NULL: no Placement */

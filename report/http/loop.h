@@ -11,11 +11,12 @@
 
 typedef struct HttpLoop HttpLoop;
 
-/* Makes a loop. ended reports a handle that ended and was removed. With easy NULL the multi handle
- * itself broke. Then every handle has failed with code, and the loop must be replaced. This
- * callback must not free the loop. The other one, settled, runs last at each wake-up of the loop in
- * which curl was called, after ended. settled can free the loop. Returns -ENOMEM or the errno of
- * sd-event. */
+/* Makes a loop. max_connections limits only the connections that curl keeps for later handles: the
+ * caller limits the handles. ended reports a handle that ended and was removed. With easy NULL the
+ * multi handle itself broke. Then every handle has failed with code, and the loop must be replaced.
+ * This callback must not free the loop. The other one, settled, runs last at each wake-up of the
+ * loop in which curl was called, after ended. settled can free the loop. Returns -ENOMEM or the
+ * errno of sd-event. */
 int http_loop_new(HttpLoop **ret, sd_event *event, uint64_t max_connections,
                   void (*ended)(CURL *easy, CURLcode code, void *userdata),
                   void (*settled)(void *userdata), void *userdata);
