@@ -40,8 +40,8 @@ static const char *keep(HostFacts *facts, const char *word)
         return NULL;
 }
 
-/* Adds the devices that can create mdevs, each with the number of mdevs that it can still
- * create. */
+/* Adds the devices that have or can create mdevs. Each gets the number of mdevs that it can still
+ * create, by the hardware and by its part of max_instances. */
 static int add_devices(const MdevPlan *plan, HostFacts *facts)
 {
         for (size_t i = 0; i < plan->n_offers; i++) {

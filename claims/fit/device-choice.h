@@ -7,8 +7,8 @@
  * The provider of a device is named "<node>_<device>". Nothing is chosen on a device that a taken
  * PCI device blocks. Otherwise the choice is an existing mdev of the device's type that is not
  * taken (claims/fit/taken.h), the one with the lowest uuid. If there is none, it is a new mdev, as
- * long as the device can have one more. The device reports how many more it can have. Claimed mdevs
- * that do not exist yet are subtracted from that number. */
+ * long as the device can have one more. HostDevice.available is the number that it can have, by the
+ * hardware and by max_instances. Claimed mdevs that do not exist yet are subtracted from it. */
 
 #include "base/error.h"
 #include "base/resource-request.h"
@@ -24,8 +24,8 @@ const HostDevice *device_of_provider(const HostFacts *facts, const char *node,
 /* Returns the next PCI device that counts as the class on the provider, borrowed. after: the
  * previous one, NULL for the first. NULL if there is no other one. The provider is named
  * "<node>_<ADDRESS>", by the address of the device or of its physical function (facts C7). The
- * provider of vGPU functions is named "<node>_<card>", by libvirt's name of the card. That of a set
- * has the name of the set instead. */
+ * provider of vGPU functions is named "<node>_<card>", by libvirt's name of the card. The provider
+ * of a set is named "<node>_shapes_<SET>". */
 const HostPci *pci_of_provider(const HostFacts *facts, const char *node, const char *provider_name,
                                const char *resource_class, const HostPci *after);
 

@@ -307,7 +307,7 @@ static bool fit_page_provider(const NumaHost *host, const NumaCapacity *capacity
 /* Finds the largest page size with enough free pages, also by its inventory, that the memory fills
  * completely. Returns false if there is none. Then ret->page_kib (0 before) is the largest size of
  * which only the inventory has too few pages, or 0. Also then, *ret_most (0 before) is the largest
- * free amount of one page size in MiB. */
+ * free amount of one size in MiB, among the sizes that divide the memory. */
 static bool find_large(const NumaHost *host, const NumaCapacity *capacity, uint64_t memory_mb,
                        NumaVerdict *ret, uint64_t *ret_most)
 {

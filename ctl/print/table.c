@@ -21,7 +21,7 @@
 #include <string.h>
 #include <strings.h>
 
-#define ROOMY             100 /* columns; two blanks separate cells from here on */
+#define ROOMY             100 /* columns; two blanks separate cells from here on. Uuids need more. */
 #define WIDTH_MIN         8   /* smallest width of a narrowed column */
 #define SHORT_UUID_LENGTH 8
 

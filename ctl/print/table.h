@@ -39,7 +39,7 @@ void ctl_table_cell(CtlTable *table, CtlColour colour, const char *format, ...) 
 /* Leaves n cells empty. */
 void ctl_table_skip(CtlTable *table, size_t n);
 
-/* Adds the first letters of a uuid; the whole uuid if the style is roomy. */
+/* Adds the first 8 letters of a uuid and "…", or the whole uuid if ctl_style_is_roomy(). */
 void ctl_table_uuid(CtlTable *table, const char *uuid);
 
 /* Add a plain cell, which shows "-" for "" and for 0. */

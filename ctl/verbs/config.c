@@ -12,7 +12,9 @@
  * For "doctor", ctl_config_examine() loads the configuration, and checks with the rights of the
  * service's user the files that a start opens. It also checks the sandbox of the unit, and compares
  * the credentials with the copies of the service. Limit: the rights of the service need root. For
- * another user only missing files are found. */
+ * another user, only missing files are found among those that the configuration names. A
+ * configuration file that this user cannot read is an error of the report, although the service
+ * might read it. */
 
 #include "ctl/verbs/config.h"
 

@@ -18,7 +18,8 @@ int ctl_config_cat(const char *config, FILE *output, Error *reterr);
 /* The state of the configuration before a start. */
 typedef struct CtlConfigReport {
         Config *config;  /* NULL: it cannot be read; owned */
-        Error error;     /* why a start would fail; code 0: no reason is known */
+        Error error;     /* why a start would fail; code 0: no reason is known. A caller without
+                            root can lack a right that the service has (EACCES). */
         Error unchecked; /* why the service's rights are unknown; code 0: they were checked, or
                             without root those of the caller */
         StringSet files; /* files that the service cannot read or write, in words */

@@ -8,10 +8,11 @@
  * moves of the class are undone, and the class keeps the inventories of the old tree
  * (keep_class()). So do the classes into which it would have turned. Moves.usage is the sum of all
  * consumers, which limits the amount that a provider can take. If a class stays, new providers
- * without inventories are removed then. At the end, classes that are still used get their old
- * records back (keep_used()), and limits grow to the allocated amounts (relax_limits()), so that
- * Placement can accept the reshape. Without consumers (reshape->consumers is NULL) nothing moves:
- * either every class that would move is in reshape->kept, or the result is DRIVER_RESHAPE_NEEDED.
+ * without inventories are removed then. At the end, a class whose record is gone on a
+ * provider that still has usage of it gets the old record back (keep_used()). Limits grow to the
+ * allocated amounts (relax_limits()), so that Placement can accept the reshape. Without consumers
+ * (reshape->consumers is NULL) nothing moves: either every class that would move is in
+ * reshape->kept, or the result is DRIVER_RESHAPE_NEEDED.
  *
  * A move keeps the amount of a consumer, except that the mdevs of the guest count for mediated
  * devices (facts C5.1). CPUs can become dedicated or shared, and a rule can change the class.
@@ -186,8 +187,8 @@ static int keep_class(const TreeUpdate *update, const char *resource_class, Erro
         return 0;
 }
 
-/* Keeps the old record of each class of which usage still has some. Placement rejects the whole
- * reshape if a class in use loses its inventory. */
+/* Gives a class its old record where usage still has some of it and the new tree has no record.
+ * Placement rejects the whole reshape if a class in use loses its inventory. */
 static int keep_used(const TreeUpdate *update, const Consumer *usage, Error *reterr)
 {
         for (size_t i = 0; i < usage->n_allocations; i++) {
