@@ -176,7 +176,7 @@ static void look_at_state(const Look *look)
 }
 
 /* Tries to read the files *.yaml in provider_config_location. Failures are warnings, because the
- * service runs without these files. */
+ * service runs without these files. A missing folder is no failure. */
 static void look_at_providers(const Look *look)
 {
         static const char option[] = "[compute] provider_config_location";
@@ -196,7 +196,7 @@ static void look_at_providers(const Look *look)
 }
 
 /* Tries all files that the configuration names. Failures of the state and of the credentials are
- * errors, all others are warnings. */
+ * errors, all others are warnings. A missing instances_path is no failure. */
 static void look_at_rest(const Look *look)
 {
         const Config *config = look->config;

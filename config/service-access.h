@@ -8,8 +8,8 @@
  * child process that has the user and groups of the service. The child is forked without exec, so
  * the caller must have only one thread.
  *
- * Limits: the sandbox of the unit (ProtectHome=, PrivateTmp=) is not applied. The caller compares
- * the credentials that systemd gives to the service (LoadCredential=). */
+ * Limits: the sandbox of the unit (ProtectHome=, PrivateTmp=) and its Group= are not applied. The
+ * caller compares the credentials that systemd gives to the service (LoadCredential=). */
 
 #include <sys/types.h>
 
@@ -30,9 +30,10 @@ typedef struct ServiceRights {
 void service_rights_done(ServiceRights *rights);
 
 /* Finds a user and its groups, and adds the groups of extra (NULL-terminated, or NULL), which are
- * SupplementaryGroups= of the unit. Unknown groups are skipped. Returns -ENOENT with words if the
- * user does not exist or cannot be looked up, -EAGAIN if its groups change during the call, or
- * -ENOMEM. The caller frees ret with service_rights_done(). Blocks on the user database. */
+ * SupplementaryGroups= of the unit. Unknown groups, and numbers of groups, are skipped. Returns
+ * -ENOENT with words if no user with this name is found; a number is no name. Returns -EAGAIN if
+ * the user gets more groups during the call, or -ENOMEM. The caller frees ret with
+ * service_rights_done(). Blocks on the user database. */
 int service_rights_find(ServiceRights *ret, const char *user, char *const extra[], Error *reterr);
 
 /* Finds the rights of a user id. A user with a name gets the groups of the user database. A user id
@@ -46,6 +47,7 @@ int service_access_check_config(const ServiceRights *rights, const char *file, E
 /* Checks the files that the configuration names. Returns a negative errno with words if the service
  * cannot write an existing state folder, lock file or database, or cannot read one of
  * credential_files, because a start would fail. The service runs without each other file, so a
- * failure there is a warning. Blocks on the child. */
+ * failure there is a warning. A missing state folder, provider_config_location or instances_path
+ * is no failure. Blocks on the child. */
 int service_access_check_rest(const ServiceRights *rights, const Config *config,
                               ConfigWarning warning, void *userdata, Error *reterr);

@@ -73,5 +73,6 @@ json_t *partition_record_to_json(const PartitionRecord *record);
 int partition_record_from_json(const json_t *document, PartitionRecord *ret, Error *reterr);
 
 /* Reads the document of a file. A missing file has no entries. ret must be zeroed. Returns the
- * errors of partition_record_from_json(), or of the read. Blocks on the disk. */
+ * errors of partition_record_from_json(), -EFBIG for a file above 4 MiB, or another error of the
+ * read, all with words. Blocks on the disk. */
 int partition_record_read(const char *path, PartitionRecord *ret, Error *reterr);

@@ -2,7 +2,8 @@
 
 /* Runs compute-agent-prepare once: takes the lock of a run, and makes passes. Each pass prepares
  * the cards and writes their record, if any are listed, and then makes the steps of the partitions.
- * A pass of the cards that ends with a negative errno writes no record. It is a loop:
+ * A negative errno ends the run. If the pass of the cards returns one, it has written no record,
+ * and the partitions get no step. The pass of the cards is a loop:
  *
  *   read the claims → read the cards → read the open handles → plan → execute the steps of the
  *   first kind

@@ -78,7 +78,9 @@ static int write_late(ClaimTask *task, const HostView *view, Error *reterr)
 }
 
 /* Returns true for an evacuated guest, given that its consumer has no allocations here: it has some
- * elsewhere, and the guest, which ran here, does not run here any more. */
+ * elsewhere, and the guest, which ran here, does not run here any more. The claim is confirmed, and
+ * no poll shows the guest as running. So a guest also counts as gone before the first poll, and
+ * with a driver that does not list the guests of this host. */
 static bool is_gone(const ClaimTask *task)
 {
         const HostFacts *facts = task->queue->config.service->facts;

@@ -121,8 +121,9 @@ static int get_folders(sd_bus *bus, const char *name, const char *before, String
         return r;
 }
 
-/* Reads which folders the sandbox leaves writable. With ProtectSystem=strict these are the only
- * ones. The state and runtime folders of the unit are always among them. */
+/* Reads which folders the sandbox leaves writable. The state and runtime folders of the unit are
+ * always among them. With ProtectSystem=strict ctl_unit_may_write() takes them for the only ones.
+ * Other folders that systemd leaves writable, for example those of LogsDirectory=, are not read. */
 static int get_sandbox(sd_bus *bus, CtlUnit *unit)
 {
         _cleanup_(string_set_done) StringSet folders = { 0 };

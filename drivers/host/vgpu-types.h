@@ -28,5 +28,5 @@ int vgpu_types_parse(const char *creatable, const char *current, SnapshotDevice 
  * missing current_vgpu_type means that the function is no vGPU now. Returns -ENOMEM, or another
  * -errno with an error text if the files exist but cannot be read, or if the driver does not
  * answer. Such a device, except after -ENOMEM, is marked as a vGPU function and as unread. The
- * function clears vgpu_unread before it reads the files. */
+ * function clears vgpu_unread before it reads the files. Blocks as long as the driver does. */
 int vgpu_types_read(const char *folder, SnapshotDevice *device, Error *reterr);

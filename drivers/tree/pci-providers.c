@@ -8,9 +8,10 @@
  *
  * Virtual functions count on the provider of their physical function, so a view has either the
  * physical function or virtual functions of one class with the same traits. A provider stays while
- * a domain has its own device, also in a persistent definition. A listed virtual function that a
- * domain has loses its provider only to Neutron (physical_network). A view with a contradiction is
- * refused: its provider stays unchanged, and a problem names the reason.
+ * a domain has its own device, also in a persistent definition. A provider that another writer
+ * renamed needs a listed device for that. A listed virtual function that a domain has loses its
+ * provider only to Neutron (physical_network). A view with a contradiction is refused: its provider
+ * stays unchanged, and a problem names the reason.
  *
  * Tests: tests/unit/drivers/tree/test-pci-providers.c */
 

@@ -4,7 +4,8 @@
 /* [pci] report_in_placement: one child provider "<nodename>_<ADDRESS>" for each PCI device or
  * physical function that a spec without a physical_network matches (facts C7, F5). Virtual
  * functions and vDPA devices count on the provider of their physical function. A function that can
- * become a vGPU counts only if it has a type or a domain has it. Pure.
+ * become a vGPU counts only if it has a type or a domain has it. The provider of devices with a
+ * spec is below the cell of ADDRESS, or below the root (numa_parent()). Pure.
  *
  * The total and max_unit of a provider are the number of its devices. Other values of its inventory
  * stay, because an operator might have set them. The reserved amount is limited to the total, and a
@@ -22,5 +23,5 @@
  * vGPU. A provider that is impossible (child-provider.h) is left out. Each reason is appended to
  * update->problem. A provider that loses its last device is removed, or stays without inventories
  * if it has children. If reporting was switched off while providers exist, these stay, and that is
- * a problem as well. -EINVAL, -ENOMEM. */
+ * a problem as well. Call it after numa_providers_update(). -EINVAL, -ENOMEM. */
 int pci_providers_update(TreeUpdate *update, Error *reterr);
