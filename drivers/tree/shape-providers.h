@@ -5,14 +5,14 @@
  * inventory. Pure.
  *
  * The total is the number of members, whether the host lists them or not: the configuration names
- * the devices that are expected. min_unit is the smallest amount of a partition, and step_size the
- * greatest common divisor of all amounts. max_unit is the largest amount that fits now, or min_unit
- * if none fits. Members without a claim that are missing, withheld, or in use are reserved. A
- * device of slots that is missing, withheld, or on a card in use only excludes its partition. If no
- * partition fits, all is reserved that no claim has. So Placement refuses each amount while it has
- * the allocations of all claims. The provider is below the NUMA cell of its devices if all that the
- * host lists are in one (numa_parent()), else below the root. It does not move while the host lists
- * none.
+ * the devices that are expected. The min_unit is the smallest amount of a partition, and step_size
+ * the greatest common divisor of all amounts. The max_unit is the largest amount that fits now, or
+ * min_unit if none fits. Members without a claim that are missing, withheld, or in use are
+ * reserved. A device of slots that is missing, withheld, or on a card in use only excludes its
+ * partition. If no partition fits, all is reserved that no claim has. So Placement refuses each
+ * amount while it has the allocations of all claims. The provider is below the NUMA cell of its
+ * devices if all that the host lists are in one (numa_parent()), else below the root. It does not
+ * move while the host lists none.
  *
  * LIMITATIONS: allocations of Placement without a claim do not reduce max_unit. An amount below
  * max_unit can have no free partition. Placement cannot express this, so the claim is refused. */
