@@ -49,6 +49,7 @@ struct HealthMonitor {
         HealthView view;
         bool has_rules, ended_boot;
         bool restarts_at_once; /* a reload was requested: the next start has no pause */
+        bool was_killed;       /* the monitor ends the helper, and has set the reason as error */
         HealthChild *child;
         sd_event_source *pipe, *more, *timer;
         uint64_t started_usec, pause_usec; /* CLOCK_MONOTONIC; the last pause */
@@ -160,15 +161,16 @@ static void finish_child(HealthMonitor *monitor, bool graceful)
                 return;
         }
         snprintf(words, sizeof(words), "compute-agent-health ended with %s", end);
-        if (!monitor->restarts_at_once)
+        if (!monitor->restarts_at_once && !monitor->was_killed)
                 set_error(monitor, words);
         pause_start(monitor);
 }
 
-/* Ends the helper, and starts it again. Unless a reload requested this, the end of the helper then
- * replaces an earlier error in the view. The journal has the first one. */
+/* Ends the helper, and starts it again. graceful: it has closed its pipe, and its exit code becomes
+ * the error. Otherwise the caller has set the error, unless a reload is the reason. */
 static void end_child(HealthMonitor *monitor, bool graceful)
 {
+        monitor->was_killed = !graceful;
         monitor->pipe = sd_event_source_disable_unref(monitor->pipe);
         (void)sd_event_source_set_enabled(monitor->more, SD_EVENT_OFF);
         monitor->state = MONITOR_ENDING;
@@ -275,6 +277,7 @@ static int report(HealthMonitor *monitor, const char *device, const HealthMessag
                   const char *why)
 {
         if (health_record_add(&monitor->record, device, finding) < 0) {
+                set_error(monitor, strerror(ENOMEM));
                 show(monitor, false); /* the words can be others */
                 return -ENOMEM;
         }
@@ -380,13 +383,20 @@ static int handle(HealthMonitor *monitor, const HealthMessage *message)
 
 /* Events */
 
+/* Sets the error of a message that cannot be read. */
+static void set_message_error(HealthMonitor *monitor, Error *error, int r)
+{
+        (void)error_prefixf(error, r, "A message of compute-agent-health");
+        set_error(monitor, error->text);
+}
+
 /* Handles at most one message, so that many findings at once do not stop the loop. Returns 1, 0 if
  * no message is complete, or a negative errno. */
 static int handle_next(HealthMonitor *monitor)
 {
         HealthMessage message;
         const char *line;
-        Error error;
+        Error error = ERROR_NULL;
         size_t n;
         int r;
 
@@ -396,6 +406,8 @@ static int handle_next(HealthMonitor *monitor)
         r = health_message_from_text(line, n, &message, &error);
         if (r == 0)
                 r = handle(monitor, &message);
+        else
+                set_message_error(monitor, &error, r);
         if (r < 0)
                 return r;
         (void)sd_event_source_set_enabled(monitor->more, SD_EVENT_ONESHOT);
@@ -406,11 +418,14 @@ static int handle_next(HealthMonitor *monitor)
 static int on_pipe(sd_event_source *source, int fd, uint32_t events, void *userdata)
 {
         HealthMonitor *monitor = userdata;
+        Error error = ERROR_NULL;
         int r = health_child_read(monitor->child);
         bool ended = r == -EPIPE;
 
         if (r > 0 || ended)
                 r = handle_next(monitor);
+        else if (r < 0)
+                set_message_error(monitor, &error, r);
         if (r < 0 || (ended && r == 0))
                 end_child(monitor, ended && r == 0);
         return 0;

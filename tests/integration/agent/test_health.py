@@ -299,6 +299,17 @@ class TestHelper(HealthCase):
         wait_until(lambda: agent.status()['health_error'], LATENCY_SEC, 'the error')
         self.assertIn('compute-agent-health ended with exit code 3', agent.ctl('status', code=4).stdout)
 
+    def test_the_status_says_why_the_agent_ended_the_helper(self):
+        agent = self.make_agent()
+        path = agent.folder / 'talking-helper'
+        path.write_text("#!/bin/sh\necho '{\"kind\": \"poem\"}'\nexec sleep 60\n")
+        path.chmod(0o755)
+        agent.more_env['COMPUTE_AGENT_HEALTH'] = str(path)
+        agent.start('synced')
+        wait_until(lambda: agent.status()['health_error'], LATENCY_SEC, 'the error')
+        wait_until(lambda: self.child(agent) == 0, LATENCY_SEC, 'the end of the helper')
+        self.assertEqual(agent.status()['health_error'], 'A message of compute-agent-health: unknown kind of message')
+
     def test_a_host_without_rules_is_well(self):
         agent = self.make_agent()
         agent.more_env.update(helper(agent.folder, self.journal.folder, rules=(self.rules,)))
