@@ -6,8 +6,8 @@
  * a line is not lost in a crash, unless its NVMe controller has left sysfs (main.c). One that is
  * repeated changes nothing. If the disk refuses the cordon, the helper is started again at the last
  * position that the monitor received, and finds it again. A finding of a counter in sysfs is lost
- * then. A refused write of the record, for example of the position once a minute, also starts the
- * helper again.
+ * then. A refused write of the record is tried again after a minute, and the helper keeps running.
+ * The record in memory is in force, and the file has the older position and reports.
  *
  * One timer serves three purposes: the next start of the helper (or the next look whether the host
  * is known), the end of a helper that does not end at once, and the limit of its silence.
@@ -55,7 +55,8 @@ struct HealthMonitor {
         uint64_t started_usec, pause_usec; /* CLOCK_MONOTONIC; the last pause */
         uint64_t saved_usec;               /* CLOCK_MONOTONIC of the last write of the record */
         bool is_changed;                   /* the record must be written */
-        char error[ERROR_TEXT_MAX];        /* "": none */
+        char error[ERROR_TEXT_MAX];        /* error of the helper or of a cordon; "": none */
+        char save_error[ERROR_TEXT_MAX];   /* error of the last write of the record; "": none */
 };
 
 HealthMonitor *health_monitor_free(HealthMonitor *monitor)
@@ -84,7 +85,9 @@ static void show(HealthMonitor *monitor, bool cordons)
         monitor->view = (HealthView){
                 .reported = monitor->record.n_reports > 0 ? monitor->record.words : NULL,
                 .n_reported = monitor->record.n_reports,
-                .error = monitor->error[0] ? monitor->error : NULL,
+                .error = monitor->error[0]        ? monitor->error
+                         : monitor->save_error[0] ? monitor->save_error
+                                                  : NULL,
         };
         monitor->config.changed(cordons, monitor->config.userdata);
 }
@@ -107,18 +110,25 @@ static void set_error(HealthMonitor *monitor, const char *error)
         show(monitor, false);
 }
 
-/* Writes the record. A failure is an error of the monitor, and the next write has the change. The
- * handler of a message returns it, which ends the helper (handle_next()). */
-static int save(HealthMonitor *monitor)
+/* Writes the record. After a failure, which is logged once, the next write has the change. */
+static void save(HealthMonitor *monitor)
 {
         Error error = ERROR_NULL;
         int r = health_record_save(&monitor->record, &error);
+        bool was = monitor->save_error[0] != '\0';
 
         monitor->saved_usec = clock_usec(CLOCK_MONOTONIC);
         monitor->is_changed = r < 0;
-        if (r < 0)
-                set_error(monitor, error_text(&error, r));
-        return r;
+        snprintf(monitor->save_error, sizeof(monitor->save_error), "%s",
+                 r < 0 ? error_text(&error, r) : "");
+        if (r < 0 && !was)
+                log_event(LOG_WARNING, MESSAGE_HEALTH_FAILED, NULL,
+                          "Findings of health rules cannot be stored: %s. Retrying.",
+                          monitor->save_error);
+        else if (r >= 0 && was)
+                log_event(LOG_INFO, NULL, NULL, "Findings of health rules are stored again.");
+        if (was != (r < 0))
+                show(monitor, false);
 }
 
 /* The helper */
@@ -285,7 +295,8 @@ static int report(HealthMonitor *monitor, const char *device, const HealthMessag
                   "Health rule %s reports device %s: %s%s%s", finding->rule, device, finding->line,
                   why ? ". Not withheld: " : "", why ? why : "");
         show(monitor, false);
-        return save(monitor);
+        save(monitor);
+        return 0;
 }
 
 static int handle_finding(HealthMonitor *monitor, const HealthMessage *finding)
@@ -346,12 +357,14 @@ static int handle_recovery(HealthMonitor *monitor, const HealthMessage *message)
                 announce(monitor, EVENT_UNCORDONED, device, message->line);
         else if (was_reported)
                 show(monitor, false);
-        return r < 0 ? r : was_reported ? save(monitor) : 0;
+        if (r >= 0 && was_reported)
+                save(monitor);
+        return MIN(r, 0);
 }
 
 /* Notes that the helper works. Its position is stored once a minute, because a finding that is
  * repeated after a crash changes nothing. */
-static int handle_state(HealthMonitor *monitor, const HealthMessage *message)
+static void handle_state(HealthMonitor *monitor, const HealthMessage *message)
 {
         monitor->has_rules = message->n_rules > 0;
         set_timer(monitor, SILENCE_USEC);
@@ -362,8 +375,7 @@ static int handle_state(HealthMonitor *monitor, const HealthMessage *message)
                 monitor->is_changed = true;
         }
         if (monitor->is_changed && clock_usec(CLOCK_MONOTONIC) - monitor->saved_usec >= SAVE_USEC)
-                return save(monitor);
-        return 0;
+                save(monitor);
 }
 
 static int handle(HealthMonitor *monitor, const HealthMessage *message)
@@ -377,7 +389,8 @@ static int handle(HealthMonitor *monitor, const HealthMessage *message)
                 log_event(LOG_WARNING, MESSAGE_HEALTH_RULES, NULL, "%s, ignoring", message->text);
                 return 0;
         default:
-                return handle_state(monitor, message);
+                handle_state(monitor, message);
+                return 0;
         }
 }
 
@@ -466,10 +479,11 @@ static int end_boot(HealthMonitor *monitor, const ProviderTree *tree)
                           device, name);
                 announce(monitor, EVENT_UNCORDONED, device, "the host was booted");
         }
-        if (!health_record_end_boot(&monitor->record, monitor->boot_id))
-                return 0;
-        show(monitor, false);
-        return save(monitor);
+        if (health_record_end_boot(&monitor->record, monitor->boot_id)) {
+                show(monitor, false);
+                save(monitor);
+        }
+        return 0;
 }
 
 /* Starts the helper. Findings need the tree and the devices, so it waits for these. */

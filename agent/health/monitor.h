@@ -6,10 +6,10 @@
  * The helper does the expensive work; the monitor handles one message in each turn of the main
  * loop. A helper that ends, writes no state for a minute, or writes a bad message is started again
  * with growing pauses of at most a minute. So is a helper whose message cannot be handled, for
- * example because the disk refuses a cordon, a report or the position. A host without rules has no
- * helper until the next reload. Main thread. It blocks on the disk when it is created or freed and
- * when a cordon or a report changes. It also blocks for the position, at most once a minute, and
- * for claims if a rule counts guests. */
+ * example because the disk refuses a cordon. A refused report or position is only an error of the
+ * view. A host without rules has no helper until the next reload. Main thread. It blocks on the
+ * disk when it is created or freed and when a cordon or a report changes. It also blocks for the
+ * position, at most once a minute, and for claims if a rule counts guests. */
 
 #include <systemd/sd-event.h>
 
@@ -60,7 +60,7 @@ void health_monitor_reload(HealthMonitor *monitor);
 typedef struct HealthView {
         const char *reported; /* devices that rules report without withholding them; NULL: none */
         size_t n_reported;
-        const char *error; /* why kernel lines or rules are not applied; NULL: they are */
+        const char *error; /* why rules are not applied or findings not stored; NULL: all is well */
 } HealthView;
 
 /* Returns the view, which the monitor keeps up to date. Borrowed. NULL if monitor is NULL. */

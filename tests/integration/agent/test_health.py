@@ -299,6 +299,29 @@ class TestHelper(HealthCase):
         wait_until(lambda: agent.status()['health_error'], LATENCY_SEC, 'the error')
         self.assertIn('compute-agent-health ended with exit code 3', agent.ctl('status', code=4).stdout)
 
+    def test_findings_that_cannot_be_stored(self):
+        """A full disk does not end the helper. The message and its end appear once."""
+        self.add_rules(RECOVERS)
+        agent = self.start_watching()
+        self.settle(agent)
+        first = self.child(agent)
+        blocked = agent.state / 'health.json.new'
+        blocked.mkdir()
+        self.journal.write('gpu %s: warm' % ADDRESS)
+        wait_until(lambda: agent.status()['devices_reported'], LATENCY_SEC, 'the report')
+        self.settle(agent)
+        self.journal.write('gpu %s: warm' % ADDRESS.replace('41', '81'))
+        wait_until(lambda: '81:00.0' in agent.status()['devices_reported'], LATENCY_SEC, 'the other report')
+        self.assertIn('health.json', agent.status()['health_error'])
+        self.assertEqual(self.child(agent), first)
+        self.assertEqual(agent.log().count('Findings of health rules cannot be stored'), 1)
+        blocked.rmdir()
+        self.add_rules(RECOVERS.replace('warm', 'hot'))
+        agent.ctl('reload')
+        self.journal.write('gpu %s: hot' % ADDRESS)
+        wait_until(lambda: not agent.status()['health_error'], LATENCY_SEC, 'the end of the error')
+        self.assertEqual(agent.log().count('Findings of health rules are stored again'), 1)
+
     def test_the_status_says_why_the_agent_ended_the_helper(self):
         agent = self.make_agent()
         path = agent.folder / 'talking-helper'
