@@ -74,8 +74,11 @@ int process_identify(uint64_t pid, char *ret, Error *reterr)
                         "Process %" PRIu64
                         " is hidden from the service by ProtectProc= of its unit or hidepid= of /proc",
                         pid);
-        if (r < 0)
+        if (r == -ENOENT || r == -ESRCH)
                 return error_setf(reterr, ESRCH, "Process %" PRIu64 " does not run", pid);
+        if (r < 0)
+                return error_setf(reterr, ESRCH, "Cannot read process %" PRIu64 ": %s", pid,
+                                  strerror(-r));
         get_boot(boot);
         snprintf(ret, CLAIM_PROCESS_SIZE, PROCESS_FORMAT "%s", pid, ticks, boot);
         return 0;
@@ -129,6 +132,9 @@ int process_identify_unit(const char *group, char *ret, Error *reterr)
                 return error_setf(
                         reterr, ESRCH,
                         "This host has no cgroup v2, so the state of a unit is unknown. Name the guest's process with --pid-file");
+        if (r < 0 && r != -ENOENT && r != -ENODEV)
+                return error_setf(reterr, ESRCH, "Cannot read unit %.200s: %s", group,
+                                  strerror(-r));
         if (r <= 0)
                 return error_setf(reterr, ESRCH, "No process of unit %.200s runs", group);
         snprintf(ret, CLAIM_PROCESS_SIZE, UNIT "%s", group);

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -80,6 +81,22 @@ static void test_no_process(void **state)
         assert_string_equal(process, "");
 }
 
+/* An error of the read is no proof that the process has ended. */
+static void test_no_descriptors(void **state)
+{
+        char process[CLAIM_PROCESS_SIZE] = "";
+        struct rlimit limit, none;
+        Error error = ERROR_NULL;
+
+        assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+        none = (struct rlimit){ 0, limit.rlim_max };
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+        assert_int_equal(process_identify((uint64_t)getpid(), process, &error), -ESRCH);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+        assert_non_null(strstr(error.text, strerror(EMFILE)));
+        assert_string_equal(process, "");
+}
+
 static void test_units(void **state)
 {
         static const char *const wrong[] = { "", "a.service", "/../../etc", "/a/../b" };
@@ -103,4 +120,5 @@ static void test_unknown(void **state)
         assert_true(process_is_alive("process x"));
 }
 
-TEST_MAIN(test_process, test_another_process, test_no_process, test_units, test_unknown)
+TEST_MAIN(test_process, test_another_process, test_no_process, test_no_descriptors, test_units,
+          test_unknown)
