@@ -2,8 +2,7 @@
 
 /* Writes log messages. A message goes to the journal's socket if standard error is the journal's
  * stream. Otherwise, and if the journal does not accept the message, a line of text goes to
- * standard error. If standard error is the stream but the journal's socket does not exist, the
- * message is lost, because sd_journal_sendv() reports no failure then. The line has the message
+ * standard error. So does a message for a socket that does not exist. The line has the message
  * after "error: " (err and more important), "warning: " or "debug: ", without the fields, the id
  * and the place in the code. Levels between warning and debug have no such prefix. Each call
  * formats on its own stack and writes a line at once, so threads need no lock. The only state is
@@ -28,6 +27,7 @@
 
 #define LOG_FIELDS_MAX 8
 #define LOG_TEXT_MAX   2048
+#define JOURNAL_SOCKET "/run/systemd/journal/socket"
 
 static atomic_int log_level = LOG_INFO;
 
@@ -76,7 +76,8 @@ bool log_is_to_journal(void)
 }
 
 /* Sends one native entry with at most LOG_FIELDS_MAX fields. Returns a negative errno if the
- * journal did not accept it, but 0 if the journal's socket does not exist. */
+ * journal did not accept it. sd_journal_sendv() returns 0 without the journal's socket, so that is
+ * looked for first. */
 static int write_journal(int level, const char *file, int line, const char *func,
                          const char *message_id, const char *const *fields, const char *text)
 {
@@ -84,6 +85,8 @@ static int write_journal(int level, const char *file, int line, const char *func
         struct iovec iov[6 + LOG_FIELDS_MAX];
         int n = 0;
 
+        if (access(JOURNAL_SOCKET, F_OK) < 0)
+                return -errno;
         snprintf(lines[n++], sizeof(lines[0]), "PRIORITY=%d", level);
         snprintf(lines[n++], sizeof(lines[0]), "MESSAGE=%s", text);
         snprintf(lines[n++], sizeof(lines[0]), "CODE_FILE=%s", file);

@@ -11,6 +11,15 @@
 /* The fields of the last journal entry, each with a newline at its end. */
 static char journal[65536];
 static int journal_result;
+static bool has_socket;
+
+int __wrap_access(const char *path, int mode);
+int __wrap_access(const char *path, int mode)
+{
+        assert_string_equal(path, "/run/systemd/journal/socket");
+        errno = ENOENT;
+        return has_socket ? 0 : -1;
+}
 
 int __wrap_sd_journal_sendv(const struct iovec *iov, int n);
 int __wrap_sd_journal_sendv(const struct iovec *iov, int n)
@@ -45,6 +54,7 @@ static void begin_capture(Capture *capture)
         assert_true(dup2(fileno(capture->file), STDERR_FILENO) >= 0);
         journal[0] = '\0';
         journal_result = 0;
+        has_socket = true;
 }
 
 static const char *end_capture(Capture *capture)
@@ -233,6 +243,19 @@ static void test_journal_refuses(void **state)
         assert_string_equal(end_capture(&capture), "warning: still said\n");
 }
 
+/* sd_journal_sendv() reports no failure then. */
+static void test_journal_socket_missing(void **state)
+{
+        Capture capture;
+
+        begin_capture(&capture);
+        connect_journal();
+        has_socket = false;
+        log_warning("still said");
+        assert_string_equal(end_capture(&capture), "warning: still said\n");
+        assert_string_equal(journal, "");
+}
+
 static void test_foreign_journal_stream_table(void **state)
 {
         static const char *const streams[] = {
@@ -282,4 +305,5 @@ static void test_threads(void **state)
 
 TEST_MAIN_WITH(setup, NULL, test_level_table, test_level_filters, test_one_line_table,
                test_errno_is_kept, test_long_message, test_journal_fields, test_journal_many_fields,
-               test_journal_refuses, test_foreign_journal_stream_table, test_threads)
+               test_journal_refuses, test_journal_socket_missing, test_foreign_journal_stream_table,
+               test_threads)
