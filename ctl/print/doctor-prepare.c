@@ -5,8 +5,8 @@
  * is judged. A missing record, or an error of the whole run, is the only finding about it.
  * Otherwise each difference is a finding, and "ok" means that there is none. Without a snapshot,
  * the record is not compared with the host. Then only its errors and waits count, and cards that it
- * lacks. Limit: after PREPARE_FINDINGS_MAX findings, those of cards included, further differences
- * of functions are dropped, and no finding has their number. Pure.
+ * lacks. Limit: after PREPARE_FINDINGS_MAX findings, those of cards included, one finding has the
+ * number of further differences of functions. Pure.
  *
  * Tests: tests/unit/ctl/print/test-doctor.c */
 
@@ -27,6 +27,12 @@
 #define PARTITION_WAIT "End the process, or run \"computectl who\" for the guest"
 #define PREPARE_START \
         "Run \"systemctl start compute-agent-prepare\" and, for the cause, \"journalctl -x -u compute-agent-prepare\""
+
+/* Functions that differ and are not listed. */
+typedef struct Rest {
+        size_t n;
+        bool is_bad; /* one of them has an error */
+} Rest;
 
 /* Counts the virtual functions of a card in the snapshot. */
 static uint64_t count_functions(const Snapshot *snapshot, const char *card)
@@ -81,10 +87,10 @@ static const char *find_type(const Snapshot *snapshot, const char *address, cons
 }
 
 /* Judges a function of the record: its error, the reason for waiting, or a type that differs from
- * the snapshot. Increments *n_findings for each difference, and adds a finding only up to
- * PREPARE_FINDINGS_MAX. */
+ * the snapshot. Increments *n_findings for each difference. Adds a finding up to
+ * PREPARE_FINDINGS_MAX, and counts the others in rest. */
 static int judge_function(const Snapshot *snapshot, const json_t *record, size_t *n_findings,
-                          json_t *findings)
+                          Rest *rest, json_t *findings)
 {
         const char *address = ctl_json_text(record, "address"),
                    *error = ctl_json_text(record, "error"),
@@ -94,8 +100,11 @@ static int judge_function(const Snapshot *snapshot, const json_t *record, size_t
 
         if (!error[0] && !waiting[0] && now && strcmp(now, type) == 0)
                 return 0;
-        if (++*n_findings > PREPARE_FINDINGS_MAX)
+        if (++*n_findings > PREPARE_FINDINGS_MAX) {
+                rest->n++;
+                rest->is_bad = rest->is_bad || error[0];
                 return 0;
+        }
         if (error[0])
                 return ctl_finding_add(findings, "prepare", "bad", PREPARE_START, "Function %s: %s",
                                        address, error);
@@ -117,6 +126,7 @@ int ctl_doctor_judge_prepare(const HostConfig *host, const Snapshot *snapshot,
 {
         size_t n = 0, n_cards = 0, i;
         const json_t *record;
+        Rest rest = { 0 };
         int r = 0;
 
         if (host->n_prepares == 0)
@@ -136,7 +146,11 @@ int ctl_doctor_judge_prepare(const HostConfig *host, const Snapshot *snapshot,
                                                findings);
         json_array_foreach(json_object_get(prepared, "functions"), i, record)
                 if (r >= 0)
-                        r = judge_function(snapshot, record, &n, findings);
+                        r = judge_function(snapshot, record, &n, &rest, findings);
+        if (r >= 0 && rest.n > 0)
+                r = ctl_finding_add(findings, "prepare", rest.is_bad ? "bad" : "warning",
+                                    PREPARE_START, "%zu more function%s not as configured", rest.n,
+                                    rest.n == 1 ? " is" : "s are");
         if (r >= 0 && n == 0)
                 r = ctl_finding_add(findings, "prepare", "ok", NULL,
                                     "%zu card%s prepared as configured", n_cards,

@@ -564,6 +564,31 @@ static void test_prepared_cards(void **state)
         }
 }
 
+/* The first eight functions that differ are listed. The last one is the only one with an error. */
+static void test_prepared_rest(void **state)
+{
+        char *cards[] = { NULL };
+        HostPrepare section = { .name = (char *)"gpus", .device_addresses = cards };
+        const Config config = { .driver.host = { .prepares = &section, .n_prepares = 1 } };
+        _cleanup_json_ json_t *prepared = json_pack("{s[]}", "functions"), *document = NULL;
+        _cleanup_json_ json_t *status = json_pack("{ss}", "state", "ok");
+        const json_t *findings;
+
+        for (size_t i = 0; i < 10; i++)
+                json_array_append_new(json_object_get(prepared, "functions"),
+                                      json_pack("{ss ss ss ss}", "address", "0000:c1:00.4", "type",
+                                                "nvidia-5", "waiting", "it is open", "error",
+                                                i < 9 ? "" : "EINVAL"));
+        document = ctl_doctor_judge(
+                &(const CtlFacts){ .config = &config, .status = status, .prepared = prepared });
+        findings = json_object_get(document, "findings");
+        assert_non_null(ctl_json_find(findings, "text", "2 more functions are not as configured"));
+        assert_string_equal(ctl_json_text(ctl_json_find(findings, "text",
+                                                        "2 more functions are not as configured"),
+                                          "state"),
+                            "bad");
+}
+
 #define PARTITIONS(error, rows) \
         "{'format': 'compute-agent-partitions/1', 'error': '" error "', 'partitions': [" rows "]}"
 #define A_PARTITION(state, waiting, error)                                            \
@@ -608,8 +633,8 @@ static void test_unlisted_cards_have_no_check(void **state)
         assert_string_equal(state_of(document, "prepare"), "");
 }
 
-TEST_MAIN(test_table, test_long_reasons, test_missing_facts, test_prepared_cards, test_partitions,
-          test_unlisted_cards_have_no_check, test_cells_without_cpus, test_single_findings,
-          test_configuration, test_hardware_names_an_option_once,
-          test_findings_about_the_connection, test_advice_names_the_missing_role, test_printed,
-          test_measured)
+TEST_MAIN(test_table, test_long_reasons, test_missing_facts, test_prepared_cards,
+          test_prepared_rest, test_partitions, test_unlisted_cards_have_no_check,
+          test_cells_without_cpus, test_single_findings, test_configuration,
+          test_hardware_names_an_option_once, test_findings_about_the_connection,
+          test_advice_names_the_missing_role, test_printed, test_measured)
