@@ -346,6 +346,7 @@ int config_file_read(ConfigSettings *settings, const char *path, Error *reterr)
                 r = read_line(&reader, line, length, reterr);
                 line += length + 1;
         }
+        explicit_bzero(text, n); /* a secret can follow a NUL */
         free(reader.section);
         return r;
 }

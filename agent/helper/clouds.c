@@ -94,6 +94,7 @@ static int read_clouds(CloudsFile *file, const char *cloud, Error *reterr)
         if (r < 0)
                 return error_setf(reterr, r, "%s: %s", file->path, strerror(-r));
         r = yaml_text_parse(text, n, &file->document, reterr);
+        explicit_bzero(text, n); /* a secret can follow a NUL */
         if (r < 0)
                 return error_prefixf(reterr, r, "%s", file->path);
         file->parsed = true;

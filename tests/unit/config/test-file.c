@@ -2,12 +2,26 @@
 
 #include "config/file.h"
 
+#include <malloc.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 
 #include "tests/fixtures/scratch-folder.h"
 #include "tests/unit/test.h"
+
+#define SECRET "swordfish"
+
+static bool watches_free;
+
+void __real_free(void *memory);
+void __wrap_free(void *memory);
+void __wrap_free(void *memory)
+{
+        if (watches_free && memory)
+                assert_null(memmem(memory, malloc_usable_size(memory), SECRET, strlen(SECRET)));
+        __real_free(memory);
+}
 
 /* Returns the settings as text: sections as "[name]@line", entries as "line:section.key=value". */
 static char *describe(const ConfigSettings *file, const char *path)
@@ -142,6 +156,31 @@ static void test_bad(void **state)
         }
 }
 
+static void test_secrets_are_wiped(void **state)
+{
+        static const struct {
+                const char *text;
+                size_t n;
+        } cases[] = {
+                { BYTES("[a]\npassword=" SECRET "\n") },
+                { BYTES("[a]\npassword=" SECRET "\nk\n") },
+                { BYTES("[a]\nk=\0\npassword=" SECRET "\n") },
+                { BYTES("\0password=" SECRET) },
+        };
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_free_ char *path = scratch_path(folder, "x.conf");
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                ConfigSettings file = {};
+
+                scratch_write_bytes(folder, "x.conf", cases[i].text, cases[i].n);
+                watches_free = true;
+                (void)config_file_read(&file, path, NULL);
+                config_settings_done(&file);
+                watches_free = false;
+        }
+}
+
 static char *repeat(const char *head, const char *text, size_t n)
 {
         size_t n_head = strlen(head), length = strlen(text);
@@ -211,4 +250,4 @@ static void test_not_files(void **state)
         expect_error("/dev/zero", -EINVAL, " is not a regular file");
 }
 
-TEST_MAIN(test_good, test_bad, test_large, test_not_files)
+TEST_MAIN(test_good, test_bad, test_secrets_are_wiped, test_large, test_not_files)
