@@ -37,6 +37,7 @@ void ctl_unit_done(CtlUnit *unit)
         free(unit->result);
         free(unit->status_text);
         free(unit->user);
+        free(unit->config);
         strings_free(unit->groups);
         strings_free(unit->writable);
         for (size_t i = 0; i < unit->n_credentials; i++) {
@@ -180,6 +181,41 @@ static int get_credentials(sd_bus *bus, CtlUnit *unit)
         return r;
 }
 
+const char *ctl_unit_find_config(char *const argv[])
+{
+        for (; argv && *argv; argv++) {
+                if (strncmp(*argv, "--config=", strlen("--config=")) == 0)
+                        return *argv + strlen("--config=");
+                if (strcmp(*argv, "--config") == 0 || strcmp(*argv, "-c") == 0)
+                        return argv[1] ?: "";
+                if (strncmp(*argv, "-c", strlen("-c")) == 0)
+                        return *argv + strlen("-c");
+        }
+        return "";
+}
+
+/* Reads the file of --config from the first command of ExecStart=. */
+static int get_config(sd_bus *bus, CtlUnit *unit)
+{
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        _cleanup_(strings_freep) char **argv = NULL;
+        const char *path;
+        int r = get(bus, SERVICE, "ExecStart", "a(sasbttttuii)", &reply);
+
+        if (r >= 0)
+                r = sd_bus_message_enter_container(reply, SD_BUS_TYPE_ARRAY, "(sasbttttuii)");
+        if (r > 0)
+                r = sd_bus_message_enter_container(reply, SD_BUS_TYPE_STRUCT, "sasbttttuii");
+        if (r > 0)
+                r = sd_bus_message_read(reply, "s", &path);
+        if (r > 0)
+                r = sd_bus_message_read_strv(reply, &argv);
+        if (r < 0)
+                return r;
+        unit->config = strdup(ctl_unit_find_config(argv));
+        return unit->config ? 0 : -ENOMEM;
+}
+
 int ctl_unit_read(sd_bus *bus, CtlUnit *ret)
 {
         _cleanup_(ctl_unit_done) CtlUnit unit = { 0 };
@@ -193,8 +229,9 @@ int ctl_unit_read(sd_bus *bus, CtlUnit *ret)
                 { SERVICE, "StatusText", &unit.status_text },
                 { SERVICE, "User", &unit.user },
         };
-        int (*const reads[])(sd_bus * bus, CtlUnit * unit) = { get_exit_status, get_groups,
-                                                               get_sandbox, get_credentials };
+        int (*const reads[])(sd_bus * bus, CtlUnit * unit) = { get_exit_status, get_config,
+                                                               get_groups, get_sandbox,
+                                                               get_credentials };
         int r = 0;
 
         for (size_t i = 0; i < ARRAY_SIZE(texts) && r >= 0; i++)

@@ -21,6 +21,7 @@ typedef struct CtlUnit {
         char *result;       /* "success", "exit-code", "signal" */
         char *status_text;  /* last STATUS= of the service */
         char *user;         /* User= */
+        char *config;       /* FILE of --config in ExecStart= */
         char **groups;      /* SupplementaryGroups=, NULL-terminated; NULL: none */
         int exit_status;    /* exit code of the main process, or number of the signal */
         bool read_only;     /* ProtectSystem=strict */
@@ -37,6 +38,9 @@ void ctl_unit_done(CtlUnit *unit);
 /* Reads the unit. Waits at most 2 s for each property. Negative errno: systemd could not be
  * asked. */
 int ctl_unit_read(sd_bus *bus, CtlUnit *ret);
+
+/* Returns FILE of --config in the arguments of compute-agentd, borrowed; "": none. Pure. */
+const char *ctl_unit_find_config(char *const argv[]);
 
 /* Stores why the agent does not answer if the unit failed, starts or is active. Otherwise, for
  * example if the unit is only stopped, returns false and stores nothing. Pure. */

@@ -72,6 +72,12 @@ static int judge_config(const CtlFacts *facts, json_t *findings)
 {
         size_t n = facts->config ? facts->config->warnings.n_items : 0;
 
+        if (facts->unit_config &&
+            ctl_finding_add(findings, "configuration", "warning",
+                            "Run \"computectl doctor\" with the same --config",
+                            "The unit starts the agent with --config=%s, which is not checked here",
+                            facts->unit_config) < 0)
+                return -1;
         if (facts->config_error.code == EACCES && geteuid() != 0)
                 return ctl_finding_add(findings, "configuration", "warning", "Run this as root",
                                        "Not checked: %s", facts->config_error.text);

@@ -106,10 +106,13 @@ static json_t *read_record(const char *path, const char *expected)
         return TAKE_PTR(document);
 }
 
-/* Stores the results of the check of the configuration. facts borrows from report, which must
- * outlive it. */
-static void take_report(CtlFacts *facts, const CtlConfigReport *report)
+/* Stores the results of the check of the configuration. facts borrows from report and unit, which
+ * must outlive it. */
+static void take_report(Ctl *ctl, CtlFacts *facts, const CtlConfigReport *report,
+                        const CtlUnit *unit)
 {
+        if (!ctl->options.config && unit->config && unit->config[0])
+                facts->unit_config = unit->config;
         facts->config = report->config;
         facts->config_error = report->error;
         facts->config_unchecked = report->unchecked;
@@ -133,7 +136,7 @@ static int run_all_checks(Ctl *ctl, Error *reterr)
 
         if (r < 0)
                 return r;
-        take_report(&facts, &report);
+        take_report(ctl, &facts, &report, &unit);
         r = ctl_fetch_status(ctl, &status, reterr);
         if (r < 0)
                 return r;
@@ -159,7 +162,7 @@ static int examine_config(Ctl *ctl, json_t **ret, Error *reterr)
 
         if (r < 0)
                 return r;
-        take_report(&facts, &report);
+        take_report(ctl, &facts, &report, &unit);
         facts.config_only = true;
         *ret = ctl_doctor_judge(&facts);
         return *ret ? 0 : error_oom(reterr);

@@ -161,6 +161,16 @@ class Start(BootCase):
         done = self.machine.run('compute-agentd', '--dry-run', check=False, user='compute-agent')
         self.assertIn('token is not set, and there is no credential', done.stderr)
 
+    def test_doctor_names_the_configuration_file_of_the_unit(self):
+        path = '/etc/compute-agent/other.conf'
+        self.machine.run('cp', '/etc/compute-agent/compute-agent.conf', path)
+        self.addCleanup(self.machine.run, 'rm', '-f', path)
+        self.drop_in('[Service]\nExecStart=\nExecStart=/usr/sbin/compute-agentd --config=%s\n' % path)
+        self.machine.wait_state('synced')
+        self.assertIn('starts the agent with --config=%s' % path, ' '.join(self.check_config(code=4).stdout.split()))
+        done = self.machine.run('computectl', 'doctor', '--config-only', '--all', '--config', path)
+        self.assertNotIn('starts the agent with', done.stdout)
+
     def test_secrets_of_keystone_as_credentials(self):
         """The agent reads the secrets of Keystone from credentials. Keystone runs outside, and a proxy of systemd forwards 127.0.0.1 to
         it."""

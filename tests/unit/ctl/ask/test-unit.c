@@ -41,6 +41,26 @@ static void test_explain(void **state)
         }
 }
 
+static void test_find_config(void **state)
+{
+        static const struct {
+                const char *argv[4], *config;
+        } cases[] = {
+                { { NULL }, "" },
+                { { "compute-agentd" }, "" },
+                { { "compute-agentd", "--dry-run", "--configure" }, "" },
+                { { "compute-agentd", "--config=/a" }, "/a" },
+                { { "compute-agentd", "--config", "/a" }, "/a" },
+                { { "compute-agentd", "-c", "/a" }, "/a" },
+                { { "compute-agentd", "-c/a" }, "/a" },
+                { { "compute-agentd", "-c" }, "" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+                assert_string_equal(ctl_unit_find_config((char *const *)(uintptr_t)cases[i].argv),
+                                    cases[i].config);
+}
+
 static void test_may_write(void **state)
 {
         static char *const paths[] = { (char *)"/run/compute-agent", (char *)"/srv/agent/", NULL };
@@ -92,4 +112,4 @@ static void test_compare_credential(void **state)
         assert_null(ctl_unit_compare_credential(&added, gone));
 }
 
-TEST_MAIN(test_explain, test_may_write, test_compare_credential)
+TEST_MAIN(test_explain, test_find_config, test_may_write, test_compare_credential)

@@ -564,6 +564,17 @@ static void test_prepared_cards(void **state)
         }
 }
 
+static void test_configuration_of_the_unit(void **state)
+{
+        const Config config = { 0 };
+        const CtlFacts facts = { .config = &config, .config_only = true, .unit_config = "/a.conf" };
+        _cleanup_json_ json_t *document = ctl_doctor_judge(&facts);
+
+        assert_string_equal(state_of(document, "configuration"), "warning");
+        assert_non_null(strstr(ctl_json_text(finding_of(document, "configuration"), "text"),
+                               "--config=/a.conf"));
+}
+
 /* The first eight functions that differ are listed. The last one is the only one with an error. */
 static void test_prepared_rest(void **state)
 {
@@ -634,7 +645,8 @@ static void test_unlisted_cards_have_no_check(void **state)
 }
 
 TEST_MAIN(test_table, test_long_reasons, test_missing_facts, test_prepared_cards,
-          test_prepared_rest, test_partitions, test_unlisted_cards_have_no_check,
-          test_cells_without_cpus, test_single_findings, test_configuration,
-          test_hardware_names_an_option_once, test_findings_about_the_connection,
-          test_advice_names_the_missing_role, test_printed, test_measured)
+          test_prepared_rest, test_configuration_of_the_unit, test_partitions,
+          test_unlisted_cards_have_no_check, test_cells_without_cpus, test_single_findings,
+          test_configuration, test_hardware_names_an_option_once,
+          test_findings_about_the_connection, test_advice_names_the_missing_role, test_printed,
+          test_measured)
