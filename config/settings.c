@@ -193,6 +193,7 @@ typedef struct Expansion {
         ConfigSettings *settings;
         unsigned depth;
         bool is_secret; /* the value is a secret, so it can contain other secrets */
+        bool hides;     /* no message quotes a name in the value, which can be part of a secret */
         Error *reterr;
 } Expansion;
 
@@ -264,8 +265,9 @@ static int find_value(Expansion *expansion, const char *section, const char *key
         int r;
 
         if (!expansion->is_secret && is_secret(option, key))
-                return error_setf(expansion->reterr, EINVAL, "must not refer to the secret %.60s",
-                                  key);
+                return error_setf(expansion->reterr, EINVAL, "must not refer to %s%.60s",
+                                  expansion->hides ? "a secret" : "the secret ",
+                                  expansion->hides ? "" : key);
         entry = (ConfigEntry *)(option ? config_settings_find_option(expansion->settings, option)
                                        : config_settings_find(expansion->settings, section, key));
         if (entry) {
@@ -305,7 +307,7 @@ static int find_reference(Expansion *expansion, const char *section, const char 
                 return error_setf(
                         expansion->reterr, EINVAL,
                         "refers to %.100s, which no file sets. Write the value, or $$ for a dollar sign",
-                        name);
+                        expansion->hides ? "an option" : name);
         return r;
 }
 
@@ -327,6 +329,9 @@ static int expand_dollar(Expansion *expansion, const char *section, const char *
                 fputc('$', file);
                 return 1;
         }
+        /* A URL can have a password before its @. */
+        if (expansion->is_secret || strchr(dollar, '@'))
+                expansion->hides = true;
         r = find_reference(expansion, section, name, &value);
         if (r < 0)
                 return r;

@@ -98,6 +98,17 @@ static void test_refused(void **state)
                   "x.conf:5: [DEFAULT] host: must not refer to the secret token" },
                 { "[placement]\npassword = $a\ntoken = s\n" HOST("$a") "a = ${placement.token}\n",
                   "x.conf:5: [DEFAULT] host: must not refer to the secret token" },
+                /* A dollar sign in a password: the text after it is no part of the words. */
+                { "[placement]\npassword = My$ecret\n",
+                  "x.conf:2: [placement] password: refers to an option, which no file sets. Write the value, or $$ for a dollar sign" },
+                { "[placement]\npassword = $a\na = x${y.ecret}\n",
+                  "x.conf:2: [placement] password: refers to an option, which no file sets. Write the value, or $$ for a dollar sign" },
+                { HOST("http://u:My$ecret@h"),
+                  "x.conf:2: [DEFAULT] host: refers to an option, which no file sets. Write the value, or $$ for a dollar sign" },
+                { HOST("http://u:My$ecretToken1@h"),
+                  "x.conf:2: [DEFAULT] host: must not refer to a secret" },
+                { HOST("http://u:$a@h") "a = My$ecret\n",
+                  "x.conf:2: [DEFAULT] host: refers to an option, which no file sets. Write the value, or $$ for a dollar sign" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
