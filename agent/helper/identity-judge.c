@@ -236,8 +236,9 @@ int identity_plan_rename(const PlacementProviders *tree, const Uuid *root, const
         for (size_t i = tree->n_items; r == 0 && i > 0; i--) {
                 const PlacementProvider *item = &tree->items[i - 1];
 
-                /* "host" is renamed to "host_b", and an earlier run has renamed this one. */
-                if (strncmp(item->name, name, n_new) == 0 && item->name[n_new] == '_')
+                /* "host" is renamed to "host_b", and an earlier run has renamed this one. If
+                 * "host_b" is renamed to "host", the names of both begin with "host_". */
+                if (n_new > n && strncmp(item->name, name, n_new) == 0 && item->name[n_new] == '_')
                         continue;
                 if (item != old && strncmp(item->name, old->name, n) == 0 && item->name[n] == '_')
                         r = add_change(&plan, item, name, item->name + n, reterr);

@@ -78,7 +78,7 @@ void identity_plan_done(IdentityPlan *plan);
 
 /* Plans a new name for the root of tree (parents first, as read). The plan renames the root, and
  * every provider of the tree whose name begins with the root's name and "_". The others keep their
- * names, and so do those whose name begins with the new name and "_". The caller frees ret.
+ * names, and so do those whose name begins with a longer new name and "_". The caller frees ret.
  * Children come before parents, and the root comes last: if the renaming is interrupted, the next
  * plan contains the rest. Returns -ENOENT if tree lacks the root, -EINVAL for a name that gets too
  * long (counted in bytes), or -ENOMEM. */

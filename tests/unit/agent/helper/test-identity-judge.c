@@ -158,23 +158,31 @@ static void test_plan_rename(void **state)
         assert_int_equal(plan.n_items, 3);
 }
 
-/* A renaming to a longer name was interrupted: the next plan has only the rest. */
+/* A renaming to a longer or shorter name was interrupted: the next plan has only the rest. */
 static void test_plan_rename_again(void **state)
 {
-        PlacementProvider items[] = {
-                { .name = (char *)(uintptr_t) "host" },
-                { .name = (char *)(uintptr_t) "host_NUMA0" },
-                { .name = (char *)(uintptr_t) "host_b_NUMA1" },
+        static const struct {
+                const char *names[3], *name, *to;
+        } rows[] = {
+                { { "host", "host_NUMA0", "host_b_NUMA1" }, "host_b", "host_b_NUMA0" },
+                { { "host_b", "host_b_NUMA0", "host_NUMA1" }, "host", "host_NUMA0" },
         };
-        const PlacementProviders tree = { items, ARRAY_SIZE(items) };
-        _cleanup_(identity_plan_done) IdentityPlan plan = { 0 };
 
-        for (size_t i = 0; i < ARRAY_SIZE(items); i++)
-                items[i].uuid = uuid_make_random();
-        assert_int_equal(identity_plan_rename(&tree, &items[0].uuid, "host_b", &plan, NULL), 0);
-        assert_int_equal(plan.n_items, 2);
-        assert_string_equal(plan.items[0].to, "host_b_NUMA0");
-        assert_string_equal(plan.items[1].to, "host_b");
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                PlacementProvider items[3] = { 0 };
+                const PlacementProviders tree = { items, ARRAY_SIZE(items) };
+                _cleanup_(identity_plan_done) IdentityPlan plan = { 0 };
+
+                for (size_t j = 0; j < ARRAY_SIZE(items); j++) {
+                        items[j].name = (char *)(uintptr_t)rows[i].names[j];
+                        items[j].uuid = uuid_make_random();
+                }
+                assert_int_equal(
+                        identity_plan_rename(&tree, &items[0].uuid, rows[i].name, &plan, NULL), 0);
+                assert_int_equal(plan.n_items, 2);
+                assert_string_equal(plan.items[0].to, rows[i].to);
+                assert_string_equal(plan.items[1].to, rows[i].name);
+        }
 }
 
 TEST_MAIN(test_judge, test_permitted_actions, test_advice, test_plan_rename, test_plan_rename_again)
