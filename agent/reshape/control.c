@@ -220,8 +220,8 @@ static void log_done(const Reshaper *reshaper)
                   reshaper->maker->nodename, n, text_plural(n));
 }
 
-/* Logs the result and stores it in the state. state.error stays unchanged after a shown reshape,
- * after a failed undo, and if Placement did not answer. The result of an undo alone changes
+/* Logs the result and stores it in the state. state.error stays unchanged after a shown or cancelled
+ * reshape, after a failed undo, and if Placement did not answer. The result of an undo alone changes
  * undo_error here. */
 static void note_end(const Reshaper *reshaper, int result, const Error *error)
 {
@@ -236,11 +236,11 @@ static void note_end(const Reshaper *reshaper, int result, const Error *error)
                 log_warning("The last reshape was not undone: %s.", error_text(error, result));
                 return;
         }
-        control->state.error = result == 0 ? ERROR_NULL : *error;
         if (result == -ECANCELED) {
                 log_info("The requested reshape was cancelled.");
                 return;
         }
+        control->state.error = result == 0 ? ERROR_NULL : *error;
         if (result != 0) {
                 log_event(
                         LOG_ERR, MESSAGE_RESHAPE_FAILED,

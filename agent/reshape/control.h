@@ -90,9 +90,9 @@ int reshape_control_alone(ReshapeControl *control, bool needed, const TreeMaker 
 /* The results of the last reshapes. */
 typedef struct ReshapeState {
         bool at_start; /* the reshape of the start is still due, or runs */
-        Error error;   /* reason why the last reshape failed or was cancelled; code 0: it did not. A
-                          shown one, a failed undo, and one that Placement did not answer leave it
-                          unchanged */
+        Error error;   /* reason why the last reshape failed; code 0: it did not. A shown or
+                          cancelled one, a failed undo, and one that Placement did not answer leave
+                          it unchanged */
         Error undo_error; /* reason why the last requested undo failed; the tree keeps the shape of
                              the host */
         ReshapeImage image; /* the reshape that ended last; empty if it failed or was only shown */

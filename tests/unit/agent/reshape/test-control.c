@@ -345,6 +345,8 @@ static void test_cancel(void **state)
         run();
         assert_int_equal(world.cancelled, 0);
         assert_int_equal(world.result, -ECANCELED);
+        /* The next reshape can be a shown one, which must not report it. */
+        assert_int_equal(reshape_control_get_state(world.control)->error.code, 0);
         world.cancels = false;
         reshape_control_ask(world.control, RESHAPE_FORWARD, NULL);
         begin_reshape(0);
