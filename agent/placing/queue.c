@@ -136,7 +136,8 @@ void claim_queue_set_away(ClaimQueue *queue, bool away)
 
 bool claim_queue_writes(const ClaimQueue *queue)
 {
-        return queue->with_placement && !(queue->away && queue->mode == CLAIM_MODE_AUTO) &&
+        return queue->with_placement &&
+               !(queue->mode == CLAIM_MODE_AUTO && (queue->away || !get_session(queue))) &&
                !claim_decide_refuses(queue->mode, queue->nova);
 }
 

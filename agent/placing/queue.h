@@ -105,7 +105,7 @@ void claim_queue_set_mode(ClaimQueue *queue, ClaimMode mode, NovaMode nova, bool
 void claim_queue_set_away(ClaimQueue *queue, bool away);
 
 /* Returns true if a claim that no scheduler placed would be written to Placement before it is
- * answered. Whether there is a session does not matter here. */
+ * answered. With CLAIM_MODE_AUTO that needs a session, too. */
 bool claim_queue_writes(const ClaimQueue *queue);
 
 /* Ends the wait of the tasks for this refresh, if they requested it before began_usec

@@ -317,6 +317,31 @@ static void test_dismissed(void **state)
         }
 }
 
+/* Until there is a session, a claim is made by the known state with CLAIM_MODE_AUTO, so nothing is
+ * written before the answer. */
+static void test_writes_before_the_answer(void **state)
+{
+        static const struct {
+                ClaimMode mode;
+                bool away, has_session, writes;
+        } cases[] = {
+                { CLAIM_MODE_AUTO, false, true, true },    { CLAIM_MODE_AUTO, false, false, false },
+                { CLAIM_MODE_AUTO, true, true, false },    { CLAIM_MODE_WRITE, false, false, true },
+                { CLAIM_MODE_VERIFY, false, true, false },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                Agent agent;
+
+                agent_begin(&agent, *state, cases[i].mode);
+                claim_queue_set_away(agent.queue, cases[i].away);
+                agent.has_no_session = !cases[i].has_session;
+                if (claim_queue_writes(agent.queue) != cases[i].writes)
+                        fail_msg("case %zu", i);
+                agent_end(&agent);
+        }
+}
+
 TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown, test_claims_with_placement,
                 test_trouble_at_every_request, test_twice_at_once, test_one_after_the_other,
-                test_dismissed)
+                test_dismissed, test_writes_before_the_answer)
