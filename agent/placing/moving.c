@@ -71,8 +71,8 @@ static bool begin(ClaimTask *task)
 }
 
 /* Ends the move in the database, and the task. reported NULL: the move was not done, so the claim
- * stays with the source. ours: the agent's request did it. A result that is not 0 is passed on to
- * the caller. */
+ * stays with the source. It also stays if the target has got a claim since the move began. ours:
+ * the agent's request did it. A result that is not 0 is passed on to the caller. */
 static void end_move(ClaimTask *task, const ClaimReported *reported, bool ours, int result,
                      const Error *error)
 {
@@ -81,6 +81,12 @@ static void end_move(ClaimTask *task, const ClaimReported *reported, bool ours, 
         Claim *claim = NULL;
         int r = claims ? claims_end_move(claims, &task->moving.move, reported, ours, &words) : -EIO;
 
+        if (r == -EEXIST) {
+                result = CLAIM_E_CONFLICT;
+                error_setf(&words, EEXIST, "Consumer %s has got a claim of its own",
+                           task->moving.move.to.text);
+                r = claims_end_move(claims, &task->moving.move, NULL, false, &words);
+        }
         if (r == 0)
                 r = result;
         if (r == 0 && claims_find(claims, &task->moving.move.to, false, &claim, NULL) == 0) {
