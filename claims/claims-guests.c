@@ -593,17 +593,6 @@ int claims_prepare(Claims *claims, const HostDomain *domain, Claim **ret_claim, 
 
 /* Claims that exist already. */
 
-/* Returns the amount of the claim's devices on the provider. */
-static uint64_t count_named(const HostFacts *facts, const Claim *claim, const Uuid *provider)
-{
-        uint64_t n = 0;
-
-        for (size_t i = 0; i < claim->n_devices; i++)
-                if (uuid_equal(&claim->devices[i].provider, provider))
-                        n += device_units(facts, claim, i);
-        return n;
-}
-
 /* Returns the suffix of the first request group that uses the provider, "" if none does. */
 static const char *suffix_of(const Claim *claim, const Uuid *provider)
 {
@@ -651,7 +640,7 @@ static int name_missing(Claims *claims, const Claim *claim, size_t allocation,
 {
         const Provider provider = { .uuid = claim->allocations[allocation].provider };
         _cleanup_(taken_done) Taken taken = { 0 };
-        uint64_t n = count_named(claims->facts, claim, &provider.uuid);
+        uint64_t n = device_count_named(claims->facts, claim, &provider.uuid);
         Uuid mdev;
         int r;
 
@@ -714,7 +703,7 @@ static int name_missing_pci(Claims *claims, const Claim *claim, size_t allocatio
         const Provider provider = { .uuid = claim->allocations[allocation].provider,
                                     .name = claim->provider_names[allocation] };
         _cleanup_(taken_done) Taken taken = { 0 };
-        uint64_t n = count_named(claims->facts, claim, &provider.uuid);
+        uint64_t n = device_count_named(claims->facts, claim, &provider.uuid);
         const HostPci *first = pci_of_provider(claims->facts, claims->node, provider.name,
                                                item->resource_class, NULL);
         int r;

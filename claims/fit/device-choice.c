@@ -81,12 +81,13 @@ uint64_t device_units(const HostFacts *facts, const Claim *claim, size_t device)
                                     ~before);
 }
 
-static uint64_t count_units(const HostFacts *facts, const Claim *claim)
+uint64_t device_count_named(const HostFacts *facts, const Claim *claim, const Uuid *provider)
 {
         uint64_t n = 0;
 
         for (size_t i = 0; i < claim->n_devices; i++)
-                n += device_units(facts, claim, i);
+                if (!provider || uuid_equal(&claim->devices[i].provider, provider))
+                        n += device_units(facts, claim, i);
         return n;
 }
 
@@ -106,20 +107,23 @@ static uint64_t sum_below(const char *node, const Claim *claim)
 
 uint64_t device_count_missing(const HostFacts *facts, const char *node, const Claim *claim)
 {
-        uint64_t wanted = 0, named = count_units(facts, claim);
+        uint64_t missing = 0;
 
         /* This is true for most claims, and saves the search. */
-        if (sum_below(node, claim) <= named)
+        if (sum_below(node, claim) <= device_count_named(facts, claim, NULL))
                 return 0;
         for (size_t i = 0; i < claim->n_allocations; i++) {
                 const Resources *resources = &claim->allocations[i].resources;
+                uint64_t wanted = 0, named;
 
                 for (size_t j = 0; j < resources->n_items; j++)
                         if (is_of_device(facts, node, claim->provider_names[i],
                                          resources->items[j].resource_class))
                                 wanted += resources->items[j].amount;
+                named = device_count_named(facts, claim, &claim->allocations[i].provider);
+                missing += wanted > named ? wanted - named : 0;
         }
-        return wanted > named ? wanted - named : 0;
+        return missing;
 }
 
 /* Returns true if this host offers the device at the address, whole or in mediated devices. */

@@ -36,9 +36,11 @@ bool devices_are_asked(const HostFacts *facts, const ResourceRequest *request);
  * device of a set the number of its members that no earlier device uses. */
 uint64_t device_units(const HostFacts *facts, const Claim *claim, size_t device);
 
+/* Returns the amount of the claim's devices on the provider; NULL: on all. */
+uint64_t device_count_named(const HostFacts *facts, const Claim *claim, const Uuid *provider);
+
 /* Returns the amount of devices that the claim has, but for which it names none, in sum over all
- * providers. Only amounts of devices that the host offers now count. All named devices are
- * subtracted, so one that the host lost hides a missing one. */
+ * providers. Only amounts of devices that the host offers now count. */
 uint64_t device_count_missing(const HostFacts *facts, const char *node, const Claim *claim);
 
 /* Returns true if the identity of the claim's device can be recorded now: it is not recorded yet,

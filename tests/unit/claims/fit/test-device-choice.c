@@ -315,5 +315,25 @@ static void test_provider(void **state)
         assert_null(device_of_provider(&facts.facts, "other", "host_a", "VGPU"));
 }
 
+/* The claim has an amount of a lost device, which it names, and one of device a. */
+static void test_missing_devices(void **state)
+{
+        const Uuid lost = make_mdev('l'), a = make_mdev('a');
+        const ClaimDevice on_lost = { lost, "", "lost", "", "t", make_mdev('8'), "", false },
+                          on_a = { a, "", "a", "", "t", make_mdev('1'), "", false };
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        FactsFixture facts;
+
+        make_facts(&facts);
+        assert_int_equal(claim_new(&claim), 0);
+        assert_int_equal(claim_add(claim, &lost, "host_lost", "", "VGPU", 1), 0);
+        assert_int_equal(claim_add_device(claim, &on_lost), 0);
+        assert_int_equal(claim_add(claim, &a, "host_a", "", "VGPU", 1), 0);
+        assert_int_equal(device_count_missing(&facts.facts, "host", claim), 1);
+        assert_int_equal(claim_add_device(claim, &on_a), 0);
+        assert_int_equal(device_count_missing(&facts.facts, "host", claim), 0);
+}
+
 TEST_MAIN(test_cards_and_their_parts, test_claims_of_cards_and_parts, test_choice,
-          test_capacities_are_what_can_be_chosen, test_capacities_of_pci_devices, test_provider)
+          test_capacities_are_what_can_be_chosen, test_capacities_of_pci_devices, test_provider,
+          test_missing_devices)
