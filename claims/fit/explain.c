@@ -76,7 +76,8 @@ static Failure find_failure(const FitProblem *problem, const FitItem *item, size
                                              .free_amount = capacity->free_amount };
         }
         if (!fit_problem_usable(problem, provider) ||
-            !fit_problem_tree_allows(problem, item, provider))
+            !fit_tree_allows(problem->view->tree, item_group(problem, item),
+                             problem->view->tree->providers[provider]))
                 failure.hurdle = HURDLE_HOST;
         else if ((failure.trait = fit_bad_trait(problem->view->tree->providers[provider],
                                                 item_group(problem, item), item->suffixed,

@@ -462,12 +462,13 @@ static const RequestGroup *find_group(const ResourceRequest *request)
                                                                              : NULL;
 }
 
-/* Checks the classes that cells' providers count, and their forbidden traits. */
+/* Checks the classes that cells' providers count, their tree and their forbidden traits. */
 static bool fit_provider(const NumaHost *host, const NumaCapacity *capacity,
                          const ResourceRequest *request,
                          const uint64_t amounts[static _NUMA_CLASS_MAX], NumaVerdict *ret)
 {
         const RequestGroup *group = find_group(request);
+        const ProviderTree *tree = host->view->tree;
         const char *trait;
 
         for (size_t i = 0; i < _NUMA_CLASS_MAX; i++) {
@@ -475,8 +476,10 @@ static bool fit_provider(const NumaHost *host, const NumaCapacity *capacity,
                         continue;
                 if (!fit_inventory(host, capacity, numa_class_names[i], amounts[i], ret))
                         return false;
-                trait = fit_bad_trait(host->view->tree->providers[capacity->provider], group, false,
-                                      NULL);
+                if (!fit_tree_allows(tree, group, tree->providers[capacity->provider]))
+                        return fail(ret, "host", numa_class_names[i], amounts[i], 0,
+                                    "is not in the requested tree");
+                trait = fit_bad_trait(tree->providers[capacity->provider], group, false, NULL);
                 if (trait)
                         return fail(ret, "trait", numa_class_names[i], amounts[i], 0,
                                     "has the forbidden trait %.100s", trait);

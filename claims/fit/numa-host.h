@@ -59,7 +59,7 @@ uint64_t numa_host_placed(const NumaHost *host, size_t provider, const char *res
 typedef struct NumaVerdict {
         const char *term; /* NULL: it fits; "cpus", "vcpus", "pcpus", "threads", "memory", "pages",
                            * or a term of the provider: "class", "capacity", "min_unit", …,
-                           * "trait" */
+                           * "host", "trait" */
         const char *resource_class;
         uint64_t asked, free_amount;
         uint64_t page_kib; /* size of the pages that it would get; 0: small pages */
@@ -84,8 +84,8 @@ typedef struct NumaVerdict {
  * Other terms come from the cell's provider. The amounts of classes that are counted by cell must
  * fit there (inventory_fit()), and must not exceed the placed ones. The same holds for hugepages
  * that the provider counts, unless none of them were placed. A provider that gives such a class
- * has no forbidden trait. ret is written in any case; the amounts are those of the CPUs if the
- * cell fits. */
+ * is in the requested tree. It has no forbidden trait. ret is written in any case; the amounts are
+ * those of the CPUs if the cell fits. */
 void numa_host_fit(const NumaHost *host, const ResourceRequest *request, size_t guest_cell,
                    size_t capacity, NumaVerdict *ret);
 

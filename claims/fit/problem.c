@@ -232,20 +232,16 @@ static const Provider *root_of(const ProviderTree *tree, const Provider *provide
         return provider;
 }
 
-bool fit_problem_tree_allows(const FitProblem *problem, const FitItem *item, size_t provider)
+bool fit_tree_allows(const ProviderTree *tree, const RequestGroup *group, const Provider *provider)
 {
-        const ProviderTree *tree = problem->view->tree;
-        const RequestGroup *group = &problem->request->groups[item->group];
-        const Uuid *in_tree = &group->in_tree;
         const Provider *named;
 
-        if (!uuid_empty(&group->provider) &&
-            !uuid_equal(&group->provider, &tree->providers[provider]->uuid))
+        if (!uuid_empty(&group->provider) && !uuid_equal(&group->provider, &provider->uuid))
                 return false;
-        if (uuid_empty(in_tree))
+        if (uuid_empty(&group->in_tree))
                 return true;
-        named = provider_tree_find(tree, in_tree);
-        return named && root_of(tree, named) == root_of(tree, tree->providers[provider]);
+        named = provider_tree_find(tree, &group->in_tree);
+        return named && root_of(tree, named) == root_of(tree, provider);
 }
 
 /* Returns true if one part of the request alone asks for the class. */
@@ -274,9 +270,12 @@ bool fit_problem_has_partition(const FitProblem *problem, const FitCapacity *cap
 /* Returns true if the item fits on the provider while nothing else is placed. */
 static bool fits_alone(const FitProblem *problem, const FitItem *item, size_t provider)
 {
-        if (!problem->usable[provider] || !fit_problem_tree_allows(problem, item, provider) ||
-            fit_bad_trait(problem->view->tree->providers[provider],
-                          &problem->request->groups[item->group], item->suffixed, NULL))
+        const ProviderTree *tree = problem->view->tree;
+        const RequestGroup *group = &problem->request->groups[item->group];
+
+        if (!problem->usable[provider] ||
+            !fit_tree_allows(tree, group, tree->providers[provider]) ||
+            fit_bad_trait(tree->providers[provider], group, item->suffixed, NULL))
                 return false;
         for (size_t i = 0; i < item->n_needs; i++) {
                 const FitCapacity *capacity =

@@ -3,7 +3,7 @@
 
 /* A request and a host, prepared for the search: the parts that must be placed (items), the
  * providers of each part alone (candidates), and the free capacities. Only fit.c and explain.c use
- * a problem; other files of the folder use fit_bad_trait(). */
+ * a problem; other files of the folder use fit_bad_trait() and fit_tree_allows(). */
 
 #include "claims/fit/fit.h"
 
@@ -87,9 +87,9 @@ static inline bool fit_problem_usable(const FitProblem *problem, size_t provider
         return problem->usable[provider] && !(problem->barred && problem->barred[provider]);
 }
 
-/* Returns true if the item's group allows the provider: it is the one that the group names, and in
- * the tree that it names. True if the group names none. */
-bool fit_problem_tree_allows(const FitProblem *problem, const FitItem *item, size_t provider);
+/* Returns true if the group allows the provider of the tree: it is the one that the group names,
+ * and in the tree that it names. True if the group names none. */
+bool fit_tree_allows(const ProviderTree *tree, const RequestGroup *group, const Provider *provider);
 
 /* Returns the first trait that excludes the provider, NULL if none does. A forbidden trait always
  * excludes it. A missing required trait excludes it if the group comes whole from there (whole).

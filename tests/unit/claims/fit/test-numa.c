@@ -336,6 +336,42 @@ static void test_cells_as_providers(void **state)
         }
 }
 
+/* in_tree also holds for the classes that cells' providers count. */
+static void test_in_tree(void **state)
+{
+        static const struct {
+                const char *in_tree;
+                int r;
+        } cases[] = {
+                { "host", CLAIM_DONE },
+                { "host_NUMA0", CLAIM_DONE },
+                { "store", CLAIM_E_NO_CAPACITY },
+                { "unknown", CLAIM_E_NO_CAPACITY },
+        };
+        _cleanup_(host_view_freep) HostView *view = make_view(CELLS "; store DISK_GB=9");
+        NumaFixture facts;
+
+        numa_fixture_make(&facts, two_cells, 2);
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
+                _cleanup_(fit_done) Fit fit = FIT_NULL;
+                FitEffort effort = fit_effort_begin(0);
+                Error error = ERROR_NULL;
+                int r;
+
+                make_request(&request, "PCPU=2,MEMORY_MB=512 & nodes=1");
+                request.groups[0].in_tree = make_uuid(cases[i].in_tree);
+                r = fit_request_numa(view, &facts.facts, "host", &request, NULL, &effort, &fit,
+                                     &error);
+                if (r != cases[i].r)
+                        fail_msg("%s: %d %s", cases[i].in_tree, r, error.text);
+                if (r != CLAIM_DONE)
+                        assert_string_equal(
+                                error.text,
+                                "Guest cell 0 (PCPU) on host cell 0: is not in the requested tree");
+        }
+}
+
 /* A size with enough free pages is not taken if its inventory has no capacity. */
 static void test_large_pages_need_capacity(void **state)
 {
@@ -526,5 +562,5 @@ static void test_many_sets(void **state)
 }
 
 TEST_MAIN(test_policies, test_pages, test_memory, test_isolate, test_order, test_devices,
-          test_cells_as_providers, test_large_pages_need_capacity, test_placed,
+          test_cells_as_providers, test_in_tree, test_large_pages_need_capacity, test_placed,
           test_host_without_root, test_explain, test_bound, test_many_sets)
