@@ -7,10 +7,10 @@
  * or there is none. The matching in the order of ranks is made only for the set that fits. Each set
  * is tried with fit_trial_run(), which places the classes that are not counted by cell. The same
  * trial runs once before the search, without a set. Its words explain amounts that fit nowhere. Its
- * failure ends the search, unless the group without a suffix requires traits, because the cells'
- * providers can add those. The function fit_force_numa() counts a guest whose cells are known,
- * without a search. The function fit_explain_numa() lists the verdict of each host cell for each
- * guest cell. */
+ * failure ends the search, unless the group without a suffix requires traits and no class is
+ * unknown, because the cells' providers can add traits. The function fit_force_numa() counts a
+ * guest whose cells are known, without a search. The function fit_explain_numa() lists the verdict
+ * of each host cell for each guest cell. */
 
 #include "claims/fit/numa.h"
 
@@ -622,7 +622,7 @@ int fit_request_numa(const HostView *view, const HostFacts *facts, const char *n
          * either. */
         r = fit_trial_run(search.trial, NULL, &plain, reterr ? reterr : &words);
         fit_done(&plain);
-        if (r == 0 || search.rest.groups[0].required.n_items > 0)
+        if (r == 0 || (r == CLAIM_E_NO_CAPACITY && search.rest.groups[0].required.n_items > 0))
                 r = search_all(&search, ret, reterr);
         return r;
 }

@@ -34,10 +34,9 @@
 #include "claims/claim/host-facts.h"
 #include "claims/fit/fit.h"
 
-/* Fits like fit_groups(), and calls it for a request without a layout. If the group without a
- * suffix of a request with a layout requires traits, CLAIM_E_NO_CAPACITY also stands for an unknown
- * class. facts NULL: the host was not polled yet, and no layout fits. placed (claims/fit/placed.h):
- * upper bounds; hugepages that were not placed are not counted. NULL: the choice is free. */
+/* Fits like fit_groups(), and calls it for a request without a layout. facts NULL: the host was not
+ * polled yet, and no layout fits. placed (claims/fit/placed.h): upper bounds; hugepages that were
+ * not placed are not counted. NULL: the choice is free. */
 int fit_request_numa(const HostView *view, const HostFacts *facts, const char *node,
                      const ResourceRequest *request, const Consumer *placed, FitEffort *effort,
                      Fit *ret, Error *reterr);

@@ -320,6 +320,8 @@ static void test_cells_as_providers(void **state)
                 { "PCPU=2:NONE & nodes=1", CLAIM_E_NO_CAPACITY,
                   "No provider with capacity for the request has the required trait NONE" },
                 { "VCPU=1,MEMORY_MB=4097 & nodes=1", CLAIM_E_NO_CAPACITY, "Guest cell 0" },
+                { "PCPU=2,CUSTOM_NONE=1:FAST & nodes=1", CLAIM_E_UNKNOWN_CLASS,
+                  "No provider of this host has resource class CUSTOM_NONE" },
         };
 
         numa_fixture_make(&facts, two_cells, 2);
