@@ -19,6 +19,7 @@
 #include "base/array.h"
 #include "base/text.h"
 #include "claims/fit/numa-host.h"
+#include "claims/fit/problem.h"
 
 #define NO_CELL SIZE_MAX
 
@@ -85,22 +86,27 @@ static const NumaCapacity *capacity_of_cell(const NumaHost *host, int cell, size
         return NULL;
 }
 
-/* Returns true if the request has a class that a device's provider has. */
+/* Returns true if the provider has a class of the group, or all traits of a group without
+ * resources. */
+static bool is_asked(const RequestGroup *group, const Provider *provider)
+{
+        for (size_t i = 0; i < group->resources.n_items; i++)
+                if (provider_find_inventory(provider, group->resources.items[i].resource_class))
+                        return true;
+        return group->resources.n_items == 0 && !fit_bad_trait(provider, group, true, NULL);
+}
+
+/* Returns true if a group of the request asks for a device's provider. */
 static bool asks_devices(const NumaSearch *search)
 {
         const ResourceRequest *request = search->request;
 
-        for (size_t i = 0; i < search->n_devices; i++) {
-                const Provider *provider =
-                        search->host->view->tree->providers[search->devices[i].provider];
-
+        for (size_t i = 0; i < search->n_devices; i++)
                 for (size_t j = 0; j < request->n_groups; j++)
-                        for (size_t k = 0; k < request->groups[j].resources.n_items; k++)
-                                if (provider_find_inventory(
-                                            provider,
-                                            request->groups[j].resources.items[k].resource_class))
-                                        return true;
-        }
+                        if (is_asked(&request->groups[j],
+                                     search->host->view->tree
+                                             ->providers[search->devices[i].provider]))
+                                return true;
         return false;
 }
 

@@ -16,7 +16,8 @@
  * come before others. Then the host cells are ranked, and the first set of cells in this order is
  * chosen:
  *
- *   1. Devices. Most if the request asks for some, fewest if not.
+ *   1. Devices. Most if the request asks for some, fewest if not. A group without resources asks
+ *      for the devices that have its traits.
  *   2. CPUs. For a guest with dedicated CPUs, free dedicated CPUs: most (spread) or fewest (pack).
  *      For other guests, guest CPUs that share the cell's: fewest (spread) or most (pack).
  *   3. Free memory in pages of all sizes. Most (spread) or least (pack).
@@ -25,11 +26,10 @@
  * In the set, the first guest cell gets the first host cell that leaves one for each of the others,
  * and so on. The result is deterministic, unless the time ends the effort. More than one set is
  * tried only if the request has devices, or required traits that cells' providers can have. The
- * result is complete with two exceptions. For large or any pages, a host cell tries only the
- * largest size that has enough free pages, also in the inventory of its provider. A group without
- * resources counts as no request for a device. Otherwise an existing fit is found, or
- * CLAIM_E_TOO_HARD is returned when the effort is spent. Each try of a host cell or of a provider
- * costs effort. */
+ * result is complete with one exception: for large or any pages, a host cell tries only the largest
+ * size that has enough free pages, also in the inventory of its provider. Otherwise an existing fit
+ * is found, or CLAIM_E_TOO_HARD is returned when the effort is spent. Each try of a host cell or of
+ * a provider costs effort. */
 
 #include "claims/claim/host-facts.h"
 #include "claims/fit/fit.h"

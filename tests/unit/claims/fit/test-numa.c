@@ -21,7 +21,7 @@ static const NumaCellSpec two_cells[] = { { 2, 6, 2, 4096, 512, 0, 0 },
         "host_NUMA0<host VCPU=2/0/1/2/1/2 PCPU=6 MEMORY_MB=4096 CUSTOM_HUGEPAGES_2M=512 "      \
         "+HW_NUMA_ROOT; host_NUMA1<host VCPU=2/0/1/2/1/2 PCPU=6 MEMORY_MB=4096 +HW_NUMA_ROOT " \
         "+FAST"
-#define GPUS "; host_a<host VGPU=2; host_b<host VGPU=2; host_c<host VGPU=1"
+#define GPUS "; host_a<host VGPU=2; host_b<host VGPU=2 +NEAR; host_c<host VGPU=1"
 
 static char *run_placed(const HostView *view, const HostFacts *facts, const char *ask,
                         const Consumer *placed, int *ret_r)
@@ -259,6 +259,9 @@ static void test_devices(void **state)
                 { "PCPU=1 _1:VGPU=3 & affinity=required", CLAIM_E_NO_CAPACITY,
                   "Group \"_1\": VGPU: " },
                 { "PCPU=1 _1:VGPU=2 _2:VGPU=2 & affinity=socket", CLAIM_E_NO_CAPACITY, "" },
+                /* A group without resources that a device alone has. */
+                { "PCPU=1 _1::NEAR & affinity=required", CLAIM_DONE, "0@1:0 0 0; 0=10 |" },
+                { "PCPU=1 _1::ABSENT & affinity=required", CLAIM_E_NO_CAPACITY, "" },
         };
 
         numa_fixture_make(&facts, two_cells, 2);
