@@ -113,9 +113,10 @@ static void offer_tree(Tracker *tracker, bool reshaped)
                 log_warning("Out of memory. Claims take nothing from sharing providers.");
         else if (both)
                 tree = both;
-        if (reshaped && !tracker->config.dry_run)
-                claim_move_follow(tracker->maker.claims, &tracker->maker, tracker->snapshot, tree,
-                                  &reshape_control_get_state(tracker->reshape)->image);
+        if (reshaped && !tracker->config.dry_run &&
+            claim_move_follow(tracker->maker.claims, &tracker->maker, tracker->snapshot, tree,
+                              &reshape_control_get_state(tracker->reshape)->image))
+                reshape_control_drop_image(tracker->reshape);
         claim_service_set_snapshot(tracker->maker.claims, tracker->snapshot,
                                    tracker->maker.device_watch ? &tracker->maker.device_watch->facts
                                                                : NULL);

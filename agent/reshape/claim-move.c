@@ -211,7 +211,7 @@ static int move_claims(Claims *claims, const TreeMaker *maker, const Snapshot *s
         return r == 0 ? write_moves(&follow, tree, ret_n_moved, reterr) : r;
 }
 
-void claim_move_follow(ClaimService *service, const TreeMaker *maker, const Snapshot *snapshot,
+bool claim_move_follow(ClaimService *service, const TreeMaker *maker, const Snapshot *snapshot,
                        const ProviderTree *tree, const ReshapeImage *reshaped)
 {
         Claims *claims = service->claims;
@@ -220,7 +220,7 @@ void claim_move_follow(ClaimService *service, const TreeMaker *maker, const Snap
         int r;
 
         if (!claims)
-                return;
+                return false;
         r = move_claims(claims, maker, snapshot, tree, reshaped, &n_moved, &error);
         if (n_moved > 0)
                 log_notice("Moved %zu claim%s after the reshape of the provider tree.", n_moved,
@@ -229,4 +229,5 @@ void claim_move_follow(ClaimService *service, const TreeMaker *maker, const Snap
                 log_warning("Cannot move claims after the reshape: %s. Retrying.",
                             error_text(&error, r));
         claim_service_check(service, r);
+        return r == 0;
 }

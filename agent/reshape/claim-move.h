@@ -19,6 +19,7 @@
  * has to move, what the database knows about Placement's allocations is forgotten
  * (claims_forget_reported()). A claim that cannot be moved stays, with a message at debug level,
  * and the next call tries it again. Errors are logged, no claim is moved then, and the next call
- * tries again. Does nothing while the database is closed. */
-void claim_move_follow(ClaimService *service, const TreeMaker *maker, const Snapshot *snapshot,
+ * tries again. Does nothing while the database is closed. Returns true after a success: reshaped
+ * must not be passed again then, because everything would be forgotten again. */
+bool claim_move_follow(ClaimService *service, const TreeMaker *maker, const Snapshot *snapshot,
                        const ProviderTree *tree, const ReshapeImage *reshaped);

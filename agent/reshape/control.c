@@ -220,9 +220,9 @@ static void log_done(const Reshaper *reshaper)
                   reshaper->maker->nodename, n, text_plural(n));
 }
 
-/* Logs the result and stores it in the state. state.error stays unchanged after a shown or cancelled
- * reshape, after a failed undo, and if Placement did not answer. The result of an undo alone changes
- * undo_error here. */
+/* Logs the result and stores it in the state. state.error stays unchanged after a shown or
+ * cancelled reshape, after a failed undo, and if Placement did not answer. The result of an undo
+ * alone changes undo_error here. */
 static void note_end(const Reshaper *reshaper, int result, const Error *error)
 {
         ReshapeControl *control = reshaper->control;
@@ -834,4 +834,9 @@ int reshape_control_alone(ReshapeControl *control, bool needed, const TreeMaker 
 const ReshapeState *reshape_control_get_state(const ReshapeControl *control)
 {
         return &control->state;
+}
+
+void reshape_control_drop_image(ReshapeControl *control)
+{
+        reshape_image_done(&control->state.image);
 }

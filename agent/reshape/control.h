@@ -89,15 +89,19 @@ int reshape_control_alone(ReshapeControl *control, bool needed, const TreeMaker 
 
 /* The results of the last reshapes. */
 typedef struct ReshapeState {
-        bool at_start; /* the reshape of the start is still due, or runs */
-        Error error;   /* reason why the last reshape failed; code 0: it did not. A shown or
-                          cancelled one, a failed undo, and one that Placement did not answer leave
-                          it unchanged */
+        bool at_start;    /* the reshape of the start is still due, or runs */
+        Error error;      /* reason why the last reshape failed; code 0: it did not. A shown or
+                             cancelled one, a failed undo, and one that Placement did not answer leave
+                             it unchanged */
         Error undo_error; /* reason why the last requested undo failed; the tree keeps the shape of
                              the host */
-        ReshapeImage image; /* the reshape that ended last; empty if it failed or was only shown */
+        ReshapeImage image; /* the reshape that ended last; empty if it failed or was only shown,
+                               and after reshape_control_drop_image() */
         json_t *document; /* the last decision about consumers in the form of agent/reshape/image.h;
                              NULL: none, or a later request had no effect */
 } ReshapeState;
 
 const ReshapeState *reshape_control_get_state(const ReshapeControl *control);
+
+/* Frees the image in the state, because the claims have followed that reshape. */
+void reshape_control_drop_image(ReshapeControl *control);

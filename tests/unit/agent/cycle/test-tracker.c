@@ -37,6 +37,7 @@ typedef struct World {
         void *audit_userdata;
         sd_event_source *audit_source;
         size_t n_trees_for_claims, n_told, n_copies;
+        size_t n_followed; /* calls with the consumers of a reshape; the first one fails */
         Error told;
 } World;
 
@@ -162,9 +163,11 @@ void claim_service_note_published(ClaimService *service)
 {
 }
 
-void claim_move_follow(ClaimService *service, const TreeMaker *maker, const Snapshot *snapshot,
+bool claim_move_follow(ClaimService *service, const TreeMaker *maker, const Snapshot *snapshot,
                        const ProviderTree *tree, const ReshapeImage *reshaped)
 {
+        world.n_followed += reshaped->after.consumers != NULL;
+        return world.n_followed > 1;
 }
 
 void claim_service_record(ClaimService *service, const EventNote *note)
@@ -592,6 +595,17 @@ static void test_cycles(void **state)
         }
 }
 
+/* The consumers of a reshape are passed until claims have followed them, and not after that. */
+static void test_claims_follow_a_reshape_once(void **state)
+{
+        world.starts = true;
+        start(&reporter_config, false);
+        run_as("the reshape", "reshape", "PRRHSRW synced");
+        assert_int_equal(world.n_followed, 2);
+        run_as("the next cycle", "", "PRW synced");
+        assert_int_equal(world.n_followed, 2);
+}
+
 static void test_times_and_progress(void **state)
 {
         const TrackerStatus *status;
@@ -891,7 +905,8 @@ static void test_a_cycle_copies_the_tree_twice(void **state)
         assert_int_equal(world.n_copies, 2); /* after the poll and after the read */
 }
 
-TEST_MAIN_WITH(set_up, tear_down, test_cycles, test_times_and_progress, test_a_known_host_is_served,
+TEST_MAIN_WITH(set_up, tear_down, test_cycles, test_claims_follow_a_reshape_once,
+               test_times_and_progress, test_a_known_host_is_served,
                test_a_cycle_waits_for_a_later_poll, test_a_request_during_a_cycle_gets_its_own,
                test_host_events_do_not_delay_a_requested_cycle, test_host_events_begin_a_cycle,
                test_slow_checks, test_message_has_the_time_without_an_answer,
