@@ -304,10 +304,27 @@ static bool divides(uint64_t page_kib, uint64_t memory_mb)
 static bool fit_page_provider(const NumaHost *host, const NumaCapacity *capacity,
                               uint64_t memory_mb, NumaVerdict *ret);
 
+/* Returns true if Placement has allocated pages of the cell's provider to the guest, but none of
+ * the class. */
+static bool has_other_pages(const NumaHost *host, const NumaCapacity *capacity,
+                            const char *resource_class)
+{
+        bool has_some = false;
+
+        if (capacity->provider == SIZE_MAX)
+                return false;
+        for (size_t i = 0; i < capacity->cell->n_pages; i++)
+                has_some =
+                        has_some || numa_host_placed(host, capacity->provider,
+                                                     capacity->cell->pages[i].resource_class) > 0;
+        return has_some && numa_host_placed(host, capacity->provider, resource_class) == 0;
+}
+
 /* Finds the largest page size with enough free pages, also by its inventory, that the memory fills
- * completely. Returns false if there is none. Then ret->page_kib (0 before) is the largest size of
- * which only the inventory has too few pages, or 0. Also then, *ret_most (0 before) is the largest
- * free amount of one size in MiB, among the sizes that divide the memory. */
+ * completely. If Placement has allocated pages, only their sizes count. Returns false if there is
+ * none. Then ret->page_kib (0 before) is the largest size of which only the inventory has too few
+ * pages, or 0. Also then, *ret_most (0 before) is the largest free amount of one size in MiB, among
+ * the sizes that divide the memory. */
 static bool find_large(const NumaHost *host, const NumaCapacity *capacity, uint64_t memory_mb,
                        NumaVerdict *ret, uint64_t *ret_most)
 {
@@ -317,7 +334,8 @@ static bool find_large(const NumaHost *host, const NumaCapacity *capacity, uint6
                 const HostPages *pages = &cell->pages[i - 1];
                 uint64_t left;
 
-                if (!divides(pages->size_kib, memory_mb))
+                if (!divides(pages->size_kib, memory_mb) ||
+                    has_other_pages(host, capacity, pages->resource_class))
                         continue;
                 left = count_large(host, cell, pages);
                 if (left >= memory_mb) {

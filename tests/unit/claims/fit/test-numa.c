@@ -423,6 +423,12 @@ static void test_placed(void **state)
                 { CELLS, "host_NUMA0 VCPU=2,MEMORY_MB=64", "VCPU=2,MEMORY_MB=64 & page_size=2M",
                   CLAIM_DONE,
                   "0@0:0-1 2048 64; 0=0-1s 1=0-1s | MEMORY_MB=64 on host_NUMA0, VCPU=2 on host_NUMA0" },
+                /* a size with an allocation is taken before a larger one without */
+                { "host; host_NUMA1<host VCPU=2/0/1/2/1/2 MEMORY_MB=4096 CUSTOM_HUGEPAGES_2M=512 "
+                  "CUSTOM_HUGEPAGES_1G=1 +HW_NUMA_ROOT",
+                  "host_NUMA1 VCPU=2,MEMORY_MB=1024,CUSTOM_HUGEPAGES_2M=512",
+                  "VCPU=2,MEMORY_MB=1024 & page_size=large", CLAIM_DONE,
+                  "0@1:0-1 2048 1024; 0=8-9s 1=8-9s | CUSTOM_HUGEPAGES_2M=512 on host_NUMA1, " },
                 { CELLS, "host_NUMA1 VCPU=2", "VCPU=2 & nodes=2", CLAIM_E_NO_CAPACITY,
                   "Every guest NUMA cell fits, but" },
                 { CELLS, "host_NUMA0 VCPU=2; host_NUMA1 MEMORY_MB=64",
