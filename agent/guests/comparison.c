@@ -446,7 +446,8 @@ static void set_adopting(ClaimService *service, bool is_adopting)
                 service->adopted(service->adopted_userdata);
 }
 
-/* Ends the running comparison. If it was not completed, it is due again. */
+/* Ends the running comparison. If it was not completed, it is due again, and so is the read of the
+ * providers' allocations. */
 static void end_run(ComparisonRun *run, bool completed)
 {
         ClaimComparison *comparison = &run->service->comparison;
@@ -456,8 +457,10 @@ static void end_run(ComparisonRun *run, bool completed)
         run->run = claim_reconcile_free(run->run);
         set_adopting(run->service, false);
         forget_answers(comparison);
-        if (!completed)
-                comparison->is_due = run->service->facts != NULL;
+        if (completed)
+                return;
+        comparison->is_due = run->service->facts != NULL;
+        comparison->held_stamp = 0;
 }
 
 ComparisonRun *comparison_run_free(ComparisonRun *run)
@@ -465,6 +468,9 @@ ComparisonRun *comparison_run_free(ComparisonRun *run)
         if (!run)
                 return NULL;
         end_run(run, false);
+        /* The comparison with the answers, which the allocations led to, is missing. */
+        if (run->service->comparison.wants_answers)
+                run->service->comparison.held_stamp = 0;
         sd_event_source_disable_unref(run->next);
         gather_free(run->gather);
         allocations_free(run->read);
@@ -527,11 +533,9 @@ static void finish_run(ComparisonRun *run, int result, const Error *error)
         ClaimService *service = run->service;
         ClaimComparison *comparison = &service->comparison;
 
-        if (result != 0) {
+        if (result != 0)
                 log_debug("Cannot compare claims and guests: %s", error_text(error, result));
-                comparison->is_due = true;
-        }
-        end_run(run, true);
+        end_run(run, result == 0);
         (void)claim_service_is_unread(service);
         claim_service_note_step(service, result, error);
         comparison->wants_answers = !claim_wanted_is_empty(&run->asked);
@@ -579,14 +583,17 @@ static int continue_run(ComparisonRun *run)
 
 /* Comparison with Placement */
 
-/* Begins the comparison with the answers. After a failure claims are compared without answers.
- * Returns 1 if another turn follows, 0 if all is done. */
+/* Begins the comparison with the answers. After a failure claims are compared without answers, and
+ * the read of the providers' allocations is due again. Returns 1 if another turn follows, 0 if all
+ * is done. */
 static int compare_answered(ComparisonRun *run, int result, const Error *error)
 {
-        if (result == 0)
+        if (result == 0) {
                 take_answers(run->service, &run->asked, TAKE_PTR(run->read));
-        else
+        } else {
                 log_debug("Cannot read consumers from Placement: %s", error->text);
+                run->service->comparison.held_stamp = 0;
+        }
         begin_run(run, RECONCILE_NO_READS);
         return continue_run(run);
 }

@@ -82,7 +82,8 @@ typedef struct ClaimComparison {
                               host */
         Allocations *held; /* allocations from some providers, for the next comparison alone; NULL:
                               not read */
-        uint64_t held_stamp; /* stamp of these providers (comparison.c) when they were read last */
+        uint64_t held_stamp; /* stamp of these providers (comparison.c) when they were read last; 0:
+                                they were not, or no comparison could use what was read */
         ClockWatch clock;
         int64_t known_id; /* id of the newest claim at the last look at the clock */
 } ClaimComparison;

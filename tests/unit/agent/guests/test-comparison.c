@@ -251,8 +251,9 @@ typedef struct Row {
         bool all;
         const char *held; /* NULL: Placement does not have the tree */
         bool cannot_ask, cancelled;
-        int result; /* result of the read */
-        bool moved; /* another writer changed an allocation of the host */
+        bool cancelled_late; /* after the providers were read */
+        int result;          /* result of the read */
+        bool moved;          /* another writer changed an allocation of the host */
         bool cannot_look;
         int looked;     /* result of reading the providers */
         bool no_claims; /* the database is not open */
@@ -267,6 +268,8 @@ static void answer(const Row *row, ComparisonRun **run)
                 world.looked(row->looked, row->looked == 0 ? make_consumers("") : NULL,
                              row->looked == 0 ? make_consumers("") : NULL, &ERROR_NULL,
                              world.userdata);
+        if (row->cancelled_late)
+                *run = comparison_run_free(*run);
         if (*run && world.all_gathered)
                 world.all_gathered(NULL, row->result, &ERROR_NULL, world.userdata);
         if (*run && world.gathered)
@@ -311,7 +314,8 @@ static void check(const Fixture *fixture, const Row *row)
         assert_int_equal(world.n_asked, row->n_asked);
         assert_int_equal(world.n_answered, row->n_answered);
         if (row->moved && row->looked == 0 && !row->cannot_look && !row->cancelled)
-                assert_int_equal(service->comparison.held_stamp, 12);
+                assert_int_equal(service->comparison.held_stamp,
+                                 row->result == 0 && !row->cancelled_late ? 12 : 0);
         provider_tree_free(world.tree);
         claim_service_free(service);
 }
@@ -345,6 +349,10 @@ static void test_asks_placement(void **state)
                   .trace = "p|fhcd" },
                 { "another writer changed what a claim holds", "x", .held = "", .moved = true,
                   .trace = "p|fhcgawdf", .n_asked = 1, .n_answered = 1 },
+                { "the same, and Placement is away then", "x", .held = "", .moved = true,
+                  .result = REPORT_E_UNREACHABLE, .trace = "p|fhcgwdf", .n_asked = 1 },
+                { "the same, and cancelled then", "x", .held = "", .moved = true,
+                  .cancelled_late = true, .trace = "p|fhcgf", .n_asked = 1 },
                 { "the same, and all are read", "x", true, "ab", .moved = true,
                   .trace = "p|fhcGgawdf", .n_asked = 1, .n_answered = 3 },
                 { "the providers cannot be read", "x", .held = "", .moved = true,
