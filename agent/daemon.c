@@ -468,6 +468,8 @@ static void put_in_force(Daemon *daemon, Engine *engine)
         const Config *config = engine->config;
         const ClaimSettings settings = claim_settings(config);
 
+        if (config->has_placement)
+                tracker_inherit(engine->tracker, daemon->engine.tracker);
         bus_service_set_tracker(daemon->bus, engine->tracker, config_hook_to_text(config));
         tracker_dismiss(daemon->engine.tracker, "The agent was reloaded during this operation");
         claim_queue_dismiss(daemon->queue, "The agent was reloaded during this claim. Try again");
@@ -513,15 +515,13 @@ static void end_reload(Daemon *daemon)
         daemon->is_reloading = false;
         log_event(LOG_INFO, MESSAGE_RELOADED, NULL, "The configuration was reloaded.");
         (void)sd_notify(false, "READY=1");
-        /* Send the signal instead of calling reload(). The reload then begins from the event loop,
-         * after the tracker that called this function has returned. */
+        /* Send a signal, because the tracker that called this function must return first. */
         if (daemon->reload_again)
                 (void)kill(getpid(), SIGHUP);
         daemon->reload_again = false;
 }
 
-/* Ends the reload. The cycle can have failed, for example without libvirt or Placement. The
- * settings are still in force, and the status shows the failure. */
+/* Ends the reload, also if the cycle has failed: the settings are in force. */
 static void on_first_cycle(Tracker *tracker, const Error *error, void *userdata)
 {
         end_reload(userdata);

@@ -120,8 +120,7 @@ size_t audit_count_open(const Audit *audit);
 void audit_done(Audit *audit);
 
 /* The times when consumers were first seen in their present state. The caller keeps it from one
- * audit to the next. It is empty after a start or a reload, so the next audit finds each consumer
- * new. */
+ * audit to the next. It is empty after a start, so the next audit finds each consumer new. */
 typedef struct AuditMemory {
         struct AuditSeen {
                 Uuid consumer;

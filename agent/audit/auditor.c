@@ -147,6 +147,14 @@ int auditor_new(Auditor **ret, sd_event *event, const AuditorConfig *config)
         return 0;
 }
 
+void auditor_inherit(Auditor *auditor, Auditor *before)
+{
+        auditor->at_start = before->at_start;
+        auditor->built_usec = before->built_usec;
+        auditor->memory = TAKE_STRUCT(before->memory);
+        auditor->state = TAKE_STRUCT(before->state);
+}
+
 void auditor_ask(Auditor *auditor, AuditorRequest request, const Uuid *consumer,
                  const EventAuthor *by)
 {

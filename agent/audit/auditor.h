@@ -7,16 +7,15 @@
  * The first audit runs at the start, unless it is a warm start (agent/cycle/warm-start.h), and one
  * runs after the claim database was created again. These two end claims of guests that were
  * evacuated (facts A14), and list differences. Until one of them, or an audit that heals
- * everything, succeeds, it stays due. A reload replaces the auditor without its memory and results.
- * The new one runs the audit of a start again if this process created the claim database, or if the
- * reshape of the start is still due. Other audits run only on request, and heal every heal_cycles
- * cycles if that is configured. If that cycle has an audit for another reason, which does not heal,
- * or if its audit cannot begin, the automatic heal waits for the next heal_cycles cycles. They are
- * rare, because the read of all consumers costs one request for each. Healing writes with the
- * consumer's generation, and reads a consumer again after a conflict. It changes nothing of other
- * hosts. From sharing providers it writes only amounts that a claim has. Each audit, also one that
- * does not heal, completes claims whose consumers got their allocations only later. Main thread;
- * blocks on the disk of the claim database. */
+ * everything, succeeds, it stays due. A reload passes its memory and results to a new auditor
+ * (auditor_inherit()). Other audits run only on request, and heal every heal_cycles cycles if that
+ * is configured. If that cycle has an audit for another reason, which does not heal, or if its
+ * audit cannot begin, the automatic heal waits for the next heal_cycles cycles. They are rare,
+ * because the read of all consumers costs one request for each. Healing writes with the consumer's
+ * generation, and reads a consumer again after a conflict. It changes nothing of other hosts. From
+ * sharing providers it writes only amounts that a claim has. Each audit, also one that does not
+ * heal, completes claims whose consumers got their allocations only later. Main thread; blocks on
+ * the disk of the claim database. */
 
 #include <systemd/sd-event.h>
 
@@ -47,6 +46,10 @@ int auditor_new(Auditor **ret, sd_event *event, const AuditorConfig *config);
  * NULL. Returns NULL. */
 Auditor *auditor_free(Auditor *auditor);
 DEFINE_CLEANUP(Auditor *, auditor_free);
+
+/* Moves the results of another auditor of the same host to a new one, and whether the audit of the
+ * start is due. The other one must not be used any more, except to free it. */
+void auditor_inherit(Auditor *auditor, Auditor *before);
 
 /* Kinds of audits that a caller can request. */
 typedef enum AuditorRequest {

@@ -324,6 +324,38 @@ static void test_due(void **state)
         tear_down(fixture);
 }
 
+/* After a reload, the new auditor has the results of the old one, and the audit of the start is due
+ * only if the old one did not end it. */
+static void test_a_reload_keeps_the_results(void **state)
+{
+        AuditorConfig config = { .claims = &world.service, .root = make_uuid("host") };
+        Fixture *fixture = *state;
+        FactsFixture facts;
+        Auditor *auditors[3];
+        AuditorState before;
+
+        set_up(fixture, &facts);
+        world.service.built_usec = 1;
+        config.at_start = true;
+        for (size_t i = 0; i < ARRAY_SIZE(auditors); i++)
+                assert_int_equal(auditor_new(&auditors[i], world.event, &config), 0);
+        auditor_inherit(auditors[1], auditors[0]);
+        assert_true(auditor_is_due(auditors[1]));
+        facts_guest(&facts, 'g', "")->running = true;
+        run(auditors[1], 0);
+        before = *auditor_get_state(auditors[1]);
+        assert_true(before.findings.n_items > 0 && before.ended_usec > 0);
+        auditor_inherit(auditors[2], auditors[1]);
+        assert_int_equal(auditor_get_state(auditors[2])->findings.n_items, before.findings.n_items);
+        assert_int_equal(auditor_get_state(auditors[2])->ended_usec, before.ended_usec);
+        assert_ptr_equal(auditor_get_state(auditors[2])->document, before.document);
+        assert_null(auditor_get_state(auditors[1])->document);
+        assert_false(auditor_is_due(auditors[2]));
+        for (size_t i = 0; i < ARRAY_SIZE(auditors); i++)
+                auditor_free(auditors[i]);
+        tear_down(fixture);
+}
+
 /* The history names the caller who requested a heal, not one who requests another during it. */
 static void test_heal_has_the_author_of_its_request(void **state)
 {
@@ -387,5 +419,5 @@ static void test_many_guests_beside_polls(void **state)
 }
 
 TEST_MAIN_WITH(fixture_setup, fixture_teardown, test_runs,
-               test_sharing_providers_are_no_other_hosts, test_due,
+               test_sharing_providers_are_no_other_hosts, test_due, test_a_reload_keeps_the_results,
                test_heal_has_the_author_of_its_request, test_many_guests_beside_polls)
