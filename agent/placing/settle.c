@@ -77,32 +77,42 @@ static int write_late(ClaimTask *task, const HostView *view, Error *reterr)
                                        on_written_late, task, reterr);
 }
 
-/* Returns true for an evacuated guest, given that its consumer has no allocations here: it has some
- * elsewhere, and the guest, which ran here, does not run here any more. The claim is confirmed, and
- * no poll shows the guest as running. So a guest also counts as gone before the first poll, and
- * with a driver that does not list the guests of this host. */
-static bool is_gone(const ClaimTask *task)
+/* Returns 1 for an evacuated guest, given that its consumer has no allocations here: it has some
+ * elsewhere, and the guest, which ran here, does not run here any more. Returns -EAGAIN if the
+ * guest was not read yet, else 0, also where the hypervisor does not list guests. */
+static int is_gone(const ClaimTask *task)
 {
-        const HostFacts *facts = task->queue->config.service->facts;
+        const ClaimService *service = task->queue->config.service;
+        const Snapshot *snapshot = service->comparison.snapshot;
         const HostDomain *domain =
-                facts ? host_facts_find_domain(facts, &task->claim->consumer) : NULL;
+                service->facts ? host_facts_find_domain(service->facts, &task->claim->consumer)
+                               : NULL;
 
-        return task->claim->state == CLAIM_STATE_CONFIRMED && task->seen->n_allocations > 0 &&
-               !(domain && domain->running);
+        if (task->claim->state != CLAIM_STATE_CONFIRMED || task->seen->n_allocations == 0 ||
+            (snapshot && snapshot->guests_unknown))
+                return 0;
+        if (!service->facts || (domain && domain->unread))
+                return -EAGAIN;
+        return !(domain && domain->running);
 }
 
 /* Continues after the consumer of a pending write was read: writes the claim, or sets its final
- * write state. */
+ * write state. The write stays pending if the guest must be read first. */
 static int continue_write(ClaimTask *task, Claims *claims, const HostView *view, Error *reterr)
 {
         ClaimReported reported = claim_share_reported(view, task->seen, false);
+        bool here = claim_share_has(view, claims_node(claims), task->seen);
+        int gone = here ? 0 : is_gone(task);
         ClaimWriteState next = claim_decide_pending_write(
-                task->claim->write_state, claim_share_has(view, claims_node(claims), task->seen),
-                claim_share_is(task->claim, task->seen), is_gone(task));
+                task->claim->write_state, here, claim_share_is(task->claim, task->seen), gone > 0);
         /* A claim that was made of a guest keeps its ClaimReported, because Placement's allocations
          * complete the claim later, when its guest runs (claim_complete()). */
         bool is_guest = strcmp(task->claim->consumer_type, CLAIM_TYPE_GUEST) == 0;
 
+        if (gone < 0) {
+                claim_task_fail(task, 0, reterr);
+                return 0;
+        }
         if (next == CLAIM_WRITE_SENT)
                 return write_late(task, view, reterr);
         end_write(task, next, next == CLAIM_WRITE_NONE && is_guest ? NULL : &reported);
