@@ -16,6 +16,7 @@
 
 #include "agent/guests/claim-share.h"
 #include "agent/guests/reconcile.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 #include "claims/claims.h"
@@ -42,13 +43,14 @@ static void notify(const ReconcileWork *work, ClaimEvent event, int64_t id)
 }
 
 /* Returns true if a claim of the consumer ended since the begin of the poll, or with started_only
- * less than POLL_AGE_USEC before it. Times are of the wall clock, so after it was set back an
- * earlier end counts, too. The guest can be gone as well; the next poll shows it. Two kinds of end
- * do not count. The end of a claim that expired does not show that the guest is gone, because it
- * can have started late. A claim that ended because of a resize, or to be made again, ended because
- * its guest is here. Returns false if the database cannot be read. */
+ * less than POLL_AGE_USEC before it. The guest can be gone as well; the next poll shows it. Two
+ * kinds of end do not count. The end of a claim that expired does not show that the guest is gone,
+ * because it can have started late. A claim that ended because of a resize, or to be made again,
+ * ended because its guest is here. A time of the future, after the clock was set back, is no
+ * evidence of a late end. Returns false if the database cannot be read. */
 static bool has_just_ended(const ReconcileWork *work, const Uuid *consumer)
 {
+        uint64_t now = clock_usec(CLOCK_REALTIME);
         uint64_t age_usec = work->order->started_only ? POLL_AGE_USEC : 0;
         ClaimList *list = work->ended;
 
@@ -57,7 +59,7 @@ static bool has_just_ended(const ReconcileWork *work, const Uuid *consumer)
         for (size_t i = 0; i < list->n_claims; i++) {
                 const Claim *ended = list->claims[i];
 
-                if (uuid_equal(&ended->consumer, consumer) &&
+                if (uuid_equal(&ended->consumer, consumer) && ended->ended_usec <= now &&
                     ended->ended_usec + age_usec > work->order->facts->taken_usec &&
                     strcmp(ended->end_reason, CLAIM_EXPIRED) != 0 &&
                     strcmp(ended->end_reason, CLAIM_RESIZED) != 0 &&

@@ -118,33 +118,41 @@ static void test_a_poll_is_older_than_the_end_of_a_claim(void **state)
                 const char *reason; /* reason of the end of the earlier claim; NULL: none ended */
                 bool later;         /* the poll began after the end */
                 uint64_t n_claims;
+                bool set_back; /* the clock was set back after the end */
         } steps[] = {
-                { NULL, false, 1 },
+                { NULL, false, 1, false },
                 /* The claim of a resized guest ended because the guest is here. */
-                { CLAIM_RESIZED, false, 1 },
-                { "deleted", false, 0 },
-                { NULL, true, 1 },
+                { CLAIM_RESIZED, false, 1, false },
+                { "deleted", false, 0, false },
+                { NULL, false, 1, true },
+                { "deleted", false, 0, false },
+                { NULL, true, 1, false },
         };
         Fixture *fixture = *state;
         ReconcileProblems problems = { 0 };
         FactsFixture facts;
+        int64_t id = 0; /* the last claim */
 
         fixture_create(fixture, HOST);
         make_facts(&facts);
         facts_guest(&facts, 'g', "");
         for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
-                uint64_t n;
+                uint64_t n, n_before;
 
+                assert_int_equal(claims_count(fixture->claims, &n_before, NULL), 0);
                 if (steps[i].reason)
-                        assert_int_equal(
-                                claims_release(fixture->claims, (int64_t)i, steps[i].reason, NULL),
-                                0);
+                        assert_int_equal(claims_release(fixture->claims, id, steps[i].reason, NULL),
+                                         0);
                 if (steps[i].later)
                         facts.facts.taken_usec = UINT64_MAX / 4;
+                if (steps[i].set_back)
+                        free(run_sql(fixture->path,
+                                     "UPDATE ended_claims SET ended_usec = ended_usec * 2"));
                 assert_int_equal(
                         look(fixture, &facts, NULL, RECONCILE_NO_PLACEMENT, &problems, NULL), 0);
                 assert_int_equal(claims_count(fixture->claims, &n, NULL), 0);
                 assert_int_equal(n, steps[i].n_claims);
+                id += n > 0 && (n_before == 0 || steps[i].reason);
         }
         reconcile_problems_done(&problems);
 }
