@@ -3,9 +3,7 @@
 /* Each look reads the record and the claims. A failed unit has a time (since_usec) in its entry.
  * The devices of the entry are cordoned, except those whose cordon a person has lifted since then.
  * When all were lifted, a stamp in prepare-retry lets the program start the unit again. The list of
- * cordons keeps the times, so a restart of this process changes nothing. They are times of the wall
- * clock. If it was set back after the failure, the lift can look older, and the device is cordoned
- * again.
+ * cordons keeps the times, so a restart of this process changes nothing.
  *
  * Tests: tests/integration/claims/test_partitions.py */
 
@@ -82,14 +80,17 @@ static void write_stamp(PartitionWatch *watch, bool retries)
 
 /* Failures */
 
-/* Returns true if a person has lifted the cordon of the device since the unit failed. */
+/* Returns true if a person has lifted the cordon of the device since the unit failed. A failure in
+ * the future, after the clock was set back, is no evidence that it came after the lift. */
 static bool is_lifted(const PartitionWatch *watch, const CleanerHost *host,
                       const PartitionEntry *entry, const char *device)
 {
         CordonState state =
                 cordon_get_state(watch->config.cordon, host->tree, &watch->config.root, device);
 
-        return !state.cordoned && state.lifted_usec > entry->since_usec;
+        return !state.cordoned && state.lifted_usec > 0 &&
+               (state.lifted_usec > entry->since_usec ||
+                entry->since_usec > clock_usec(CLOCK_REALTIME));
 }
 
 static const char *describe(const PartitionEntry *entry)
