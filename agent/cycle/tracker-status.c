@@ -145,7 +145,6 @@ void tracker_status_note_apart(TrackerStatus *status, SyncState state)
 
 void tracker_status_note_synced(TrackerStatus *status)
 {
-        status->last_sync_usec = clock_usec(CLOCK_REALTIME);
         status->tree_published = status->cycle_published = true;
         note_back(status);
         if (status->reshape_needed) {
@@ -160,6 +159,7 @@ void tracker_status_note_synced(TrackerStatus *status)
         } else if (status->part_error.code) {
                 set_sync_state(status, SYNC_STALE, &status->part_error, true);
         } else {
+                status->last_sync_usec = clock_usec(CLOCK_REALTIME);
                 set_sync_state(status, SYNC_SYNCED, NULL, true);
         }
 }

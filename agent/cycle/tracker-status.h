@@ -51,8 +51,8 @@ typedef struct TrackerStatus {
         Error floating;   /* names unpinned guests that can run on dedicated CPUs; code 0: none */
         Error part_error; /* parts of the host that could not be read; code 0: all were read */
         uint64_t sync_since_usec;  /* CLOCK_REALTIME of the last change of sync_state */
-        uint64_t last_sync_usec;   /* CLOCK_REALTIME of the last publication, also of one that left
-                                      the state stale; beside nova-compute, of the last read without
+        uint64_t last_sync_usec;   /* CLOCK_REALTIME of the last publication that made the state
+                                      synced; beside nova-compute, of the last read without
                                       differences; 0: none */
         uint64_t last_poll_usec;   /* CLOCK_REALTIME of the snapshot in use; 0: none */
         uint64_t n_cycles;         /* cycles that have ended */

@@ -3,6 +3,7 @@
 /* The metrics file, as text. */
 
 #include "agent/cycle/metrics.h"
+#include "base/log.h"
 #include "tests/fixtures/scratch-folder.h"
 #include "tests/unit/test.h"
 
@@ -184,5 +185,18 @@ static void test_the_file(void **state)
         assert_non_null(strstr(error.text, "Cannot write "));
 }
 
+/* A publication that leaves the state stale is no evidence that Placement is equal to the host. */
+static void test_last_sync(void **state)
+{
+        TrackerStatus status = { .reshape_needed = true };
+
+        log_set_level(LOG_EMERG);
+        tracker_status_note_synced(&status);
+        assert_int_equal(status.last_sync_usec, 0);
+        status.reshape_needed = false;
+        tracker_status_note_synced(&status);
+        assert_int_not_equal(status.last_sync_usec, 0);
+}
+
 TEST_MAIN(test_before_the_first_poll, test_a_tree, test_pending_writes_and_audit, test_devices,
-          test_the_file)
+          test_the_file, test_last_sync)
