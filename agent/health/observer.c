@@ -17,8 +17,8 @@
  * left between two of these readings.
  *
  * LIMITATIONS: the kernel reuses names. A line counts for the controller that has the name when the
- * line is read, or else had it last. This is so for a line of an earlier boot, too. Such a line
- * counts only if the rule does not end with the boot.
+ * line is read, or else had it last. A line of an earlier boot counts only with an address, and if
+ * the rule does not end with the boot.
  *
  * Tests: tests/unit/agent/health/test-observer.c */
 
@@ -180,9 +180,13 @@ static int apply_pattern(HealthObserver *observer, const HealthRule *rule,
 
         if (!health_pattern_match(recovers ? rule->recovery : rule->pattern, line->text,
                                   &subject) ||
-            !resolve(observer, &subject) || line->locate(line->userdata, &usec, boot_id) < 0)
+            line->locate(line->userdata, &usec, boot_id) < 0)
                 return 0;
-        if (rule->lift == HEALTH_LIFT_BOOT && strcmp(boot_id, observer->boot_id) != 0)
+        /* The names of controllers can differ between boots. */
+        if (strcmp(boot_id, observer->boot_id) != 0 &&
+            (rule->lift == HEALTH_LIFT_BOOT || subject.nvme[0]))
+                return 0;
+        if (!resolve(observer, &subject))
                 return 0;
         const HealthCase evidence = { .rule = rule,
                                       .address = subject.address,

@@ -107,12 +107,16 @@ static void test_lines(void **state)
         scene.now_usec += HEALTH_REPEAT_USEC;
         expect("lost finding");
         assert_false(health_observer_waits(scene.observer));
-        /* A line of another boot is evidence only for a rule that outlasts it. */
+        line("nvme nvme0: dead");
+        expect("dead finding");
+        /* A line of another boot is evidence only for a rule that outlasts it, and if it has an
+         * address: another controller can have the name now. */
         scene.boot_id = "other";
         scene.now_usec += HEALTH_REPEAT_USEC;
         line("gpu 0000:41:00.0: lost");
         line("nvme nvme0: dead");
-        expect("dead finding");
+        line("gpu 0000:41:00.0: fan stopped");
+        expect("fan finding");
 }
 
 /* The last evidence counts. */
