@@ -12,9 +12,7 @@
  * nothing. One that replaces the row (hold(), and begin() after a failure) succeeds. In both cases
  * the next look decides.
  *
- * LIMITATIONS: a guest that came and went while the agent was down leaves no trace. Rows have times
- * of the wall clock. After it was set back, a held device waits until the clock shows a later time
- * than its row.
+ * LIMITATIONS: a guest that came and went while the agent was down leaves no trace.
  *
  * Tests: tests/integration/claims/test_clean.py */
 
@@ -395,6 +393,20 @@ static int end(Cleaner *cleaner, const UncleanDevice *row, bool proved, Error *r
         return r;
 }
 
+/* Sets the time of a held row to now if it is in the future, because the clock was set back since.
+ * Until then no poll would be later. Returns 1 if it did, 0 if not, or a negative errno. */
+static int bring_back(Cleaner *cleaner, const UncleanDevice *row, Error *reterr)
+{
+        uint64_t now = clock_usec(CLOCK_REALTIME);
+        int r;
+
+        if (row->state != UNCLEAN_HELD || row->since_usec <= now)
+                return 0;
+        r = claims_set_unclean(cleaner->config.service->claims, row->id, UNCLEAN_HELD, UNCLEAN_HELD,
+                               row->reason, now, reterr);
+        return r < 0 ? r : r == 0;
+}
+
 /* Makes the step of a row. Returns 1 if the row changed, 0 if not, or a negative errno. */
 static int make_step(Cleaner *cleaner, const CleanerHost *host, const UncleanDevice *row,
                      Error *reterr)
@@ -402,9 +414,11 @@ static int make_step(Cleaner *cleaner, const CleanerHost *host, const UncleanDev
         const char *reason;
         CleanFacts facts;
         CleanStep step;
-        int r = collect_facts(cleaner, host, row, &facts, reterr);
+        int r = bring_back(cleaner, row, reterr);
 
-        if (r < 0)
+        if (r == 0)
+                r = collect_facts(cleaner, host, row, &facts, reterr);
+        if (r != 0)
                 return r;
         step = clean_next_step(row->state, &facts, &reason);
         switch (step) {

@@ -101,6 +101,22 @@ class TestClean(CleanCase):
         wait_until(lambda: self.offers()[PROVIDER_A] == (1, 0), 10, 'the device to be offered', step=0.05)
         self.assertLess(time.monotonic() - began, LIMIT)
 
+    def test_comes_back_though_the_clock_was_set_back(self):
+        """A row of the future gets the time of now, so that a later poll shows that no guest has the device."""
+        consumer = str(uuid.uuid4())
+        claim = self.nvme(consumer)
+        self.libvirtd.define(guest_xml('g1', memory_mib=64, uuid=consumer, devices=[A]))
+        self.agent.ctl('sync')
+        self.agent.ctl('release', claim['id'])
+        self.agent.ctl('sync', check=False)
+        self.agent.release_all()  # the agent made another claim of the guest
+        with contextlib.closing(sqlite3.connect(self.agent.state / 'claim.sqlite', timeout=10)) as db, db:
+            self.assertEqual(db.execute("UPDATE unclean_devices SET since_usec = since_usec * 2 WHERE state = 'held'").rowcount, 1)
+        self.libvirtd.virsh('undefine', 'g1')
+        self.agent.ctl('sync', check=False)
+        self.agent.release_all()
+        self.wait_offers({PROVIDER_A: (1, 0), PROVIDER_B: (1, 0)})
+
     def test_a_failed_proof_cordons_until_a_person_lifts_it(self):
         claim = self.nvme()
         self.touch('fail-' + PROVE)
