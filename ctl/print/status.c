@@ -71,8 +71,8 @@ static CtlColour find_colour(const json_t *object)
                                                     : CTL_YELLOW;
 }
 
-/* Prints "synced; last published Mon 2025-01-06 12:00:00 UTC; 3min ago". never: the words for a
- * time of 0. */
+/* Prints "synced; last equal Mon 2025-01-06 12:00:00 UTC; 3min ago". never: the words for a time
+ * of 0. */
 static void print_timed_field(CtlPage *page, const char *label, const char *state, const char *verb,
                               const char *never, uint64_t usec)
 {
@@ -135,8 +135,7 @@ static void print_sync(const json_t *status, CtlPage *page)
         if (strcmp(state, SYNC_STATE_STANDALONE) == 0)
                 ctl_page_field(page, LABEL_WIDTH, "Sync", CTL_PLAIN, "%s", state);
         else
-                print_timed_field(page, "Sync", state, "last published",
-                                  "not published since the start",
+                print_timed_field(page, "Sync", state, "last equal", "not equal since the start",
                                   ctl_json_u64(status, "last_sync_usec"));
         if (strcmp(state, SYNC_STATE_LEFT_TO_NOVA) == 0) {
                 ctl_page_field(

@@ -60,7 +60,7 @@ class TestClock(EnvCase):
         for seconds in (self.metric('last_sync_timestamp_seconds'), self.metric('last_poll_timestamp_seconds'), status['last_sync_usec'] / 1e6):
             self.assertAlmostEqual(seconds, now, delta=60)
         self.assertEqual((status['state'], status['sync_state']), ('ok', 'synced'))
-        self.assertRegex(self.agent.ctl('status').stdout, r'last published .* UTC; (\d+s ago|now)')
+        self.assertRegex(self.agent.ctl('status').stdout, r'last equal .* UTC; (\d+s ago|now)')
 
     def test_forward_and_back(self):
         self.start(self.placement)

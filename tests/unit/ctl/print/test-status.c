@@ -44,7 +44,7 @@ static void test_pages(void **state)
                           "       Node: host1\n"
                           "       Root: r\n"
                           "     Driver: libvirt; last polled Tue 2023-11-14 22:13:08 UTC; 12s ago\n"
-                          "       Sync: synced; last published Tue 2023-11-14 22:10:00 UTC; 3min 20s ago\n"
+                          "       Sync: synced; last equal Tue 2023-11-14 22:10:00 UTC; 3min 20s ago\n"
                           "  Providers: 3\n"
                           "     Claims: 0\n"
                           "  Placement: 5 requests, 0 writes, 0 conflicts\n"
@@ -76,7 +76,7 @@ static void test_pages(void **state)
                   .has = { "new claims are refused (and 1 more)",
                            "    Reasons: \033[0;1;31mdisk \\x1b[2J full. See \"df\"\033[0m\n"
                            "             \033[0;1;33mCordoned: by ann. See \"drain\"",
-                           "offline; not published since the start",
+                           "offline; not equal since the start",
                            "The data is from the last successful poll" },
                   .colours = true },
         };
