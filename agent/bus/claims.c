@@ -694,9 +694,9 @@ static int wait_for_partition(sd_bus_message *call, ClaimService *service, const
 }
 
 /* Answers PrepareGuest(). A claim that was created before begin_usec (CLOCK_REALTIME, when the call
- * began) is not new, and is not logged. If the clock was set back since, it counts as new. A cordon
- * does not prevent the start. If a partition of the claim is not active, the answer follows later.
- */
+ * began) is not new, and is not logged. Neither is one of the future, which is from before the
+ * clock was set back. A cordon does not prevent the start. If a partition of the claim is not
+ * active, the answer follows later. */
 static int reply_prepared(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
                           const Guest *guest, uint64_t begin_usec, bool cordoned,
                           const Claim *claim)
@@ -706,7 +706,8 @@ static int reply_prepared(sd_bus_message *call, const BusCaller *caller, ClaimSe
                         LOG_NOTICE, NULL, LOG_FIELDS(LOG_FIELD_CONSUMER, guest->domain.uuid.text),
                         "Guest %s starts on this host, which is cordoned. A cordon does not stop guests.",
                         guest->domain.name);
-        if (claim->created_usec >= begin_usec) {
+        if (claim->created_usec >= begin_usec &&
+            claim->created_usec <= clock_usec(CLOCK_REALTIME)) {
                 log_change(caller, claim, "", "created for guest %s, which starts,",
                            guest->domain.name);
                 claim_service_notify(service, CLAIM_EVENT_ADDED, claim);
@@ -739,8 +740,11 @@ int bus_prepare_guest(sd_bus_message *call, const BusCaller *caller, const BusCo
         claims_set_author(claims, &caller->author);
         r = claims_prepare(claims, &guest.facts, &claim, &ended, &words);
         claims_set_author(claims, NULL);
-        if (ended)
+        if (ended) {
+                log_change(caller, ended, "", "ended for guest %s, which starts again,",
+                           guest.domain.name);
                 claim_service_notify(service, CLAIM_EVENT_REMOVED, ended);
+        }
         if (r > 0)
                 note_refused(&guest, &words);
         /* libvirt waits for this answer, so the claim is written to Placement later. */
