@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Starts the units that clean devices or switch partitions, and reads lines of their last messages
- * from the journal, by running systemctl and journalctl as child processes. prepare_unit_check()
- * rejects a unit whose successful start does not prove that it ran. prepare_unit_start() does not
- * wait for the unit. Each read of an output ends at a time limit (COMMAND_USEC), which kills the
- * command, and the output is cut at OUTPUT_MAX. The exit code of a command whose output is read is
- * ignored.
+ * from the journal, by running systemctl, busctl and journalctl as child processes.
+ * prepare_unit_check() rejects a unit whose successful start does not prove that it ran. It asks
+ * before the start, because systemd forgets a unit that has succeeded. prepare_unit_start() does
+ * not wait for the unit. Each read of an output ends at a time limit (COMMAND_USEC), which kills
+ * the command, and the output is cut at OUTPUT_MAX. The exit code of a command whose output is read
+ * is ignored, so a missing line proves nothing.
  *
  * Tests: tests/unit/prepare/test-clean.c tests/boot/test_clean.py */
 
@@ -115,8 +116,8 @@ static bool has_line(const char *text, const char *line)
         return false;
 }
 
-/* Checks whether a line of a unit's text begins with prefix. */
-static bool has_option(const char *text, const char *prefix)
+/* Checks whether a line of a text begins with prefix. */
+static bool has_prefix(const char *text, const char *prefix)
 {
         for (const char *place = text; (place = strstr(place, prefix)); place++)
                 if (place == text || place[-1] == '\n')
@@ -124,26 +125,51 @@ static bool has_option(const char *text, const char *prefix)
         return false;
 }
 
-/* Rejects a unit with a condition. If a condition does not hold, systemctl succeeds although the
- * unit did not run. */
-static int check_text(const char *unit, Error *reterr)
+/* Makes the path of a unit on D-Bus. systemd takes each byte as "_" and two hexadecimal digits. */
+static char *make_object_path(const char *unit)
 {
-        char *argv[] = { (char *)"systemctl", (char *)"cat", (char *)unit, NULL };
-        _cleanup_free_ char *text = NULL;
-        int r = run(argv, &text);
+        _cleanup_free_ char *escaped = calloc(strlen(unit) + 1, 3);
+
+        for (size_t i = 0; escaped && unit[i]; i++)
+                sprintf(escaped + 3 * i, "_%02x", (unsigned char)unit[i]);
+        return escaped ? text_format("/org/freedesktop/systemd1/unit/%s", escaped) : NULL;
+}
+
+static int refuse_condition(const char *unit, Error *reterr)
+{
+        return error_setf(reterr, EINVAL, "%s has a condition, so its success would prove nothing",
+                          unit);
+}
+
+/* Rejects a unit with a condition, or whose conditions systemd does not tell. If a condition does
+ * not hold, systemctl succeeds although the unit did not run. systemctl does not show this
+ * property. */
+static int check_conditions(const char *unit, Error *reterr)
+{
+        _cleanup_free_ char *path = make_object_path(unit), *text = NULL;
+        char *argv[] = { (char *)"busctl",
+                         (char *)"get-property",
+                         (char *)"org.freedesktop.systemd1",
+                         path,
+                         (char *)"org.freedesktop.systemd1.Unit",
+                         (char *)"Conditions",
+                         NULL };
+        int r = path ? run(argv, &text) : -ENOMEM;
 
         if (r < 0)
-                return error_setf(reterr, r, "Cannot run systemctl: %s", strerror(-r));
-        if (has_option(text, "Condition") || has_option(text, "ExecCondition"))
-                return error_setf(reterr, EINVAL,
-                                  "%s has a condition, so its success would prove nothing", unit);
-        return 0;
+                return error_setf(reterr, r, "Cannot run busctl: %s", strerror(-r));
+        if (has_line(text, "a(sbbsi) 0"))
+                return 0;
+        if (has_prefix(text, "a(sbbsi) "))
+                return refuse_condition(unit, reterr);
+        return error_setf(reterr, EINVAL, "Cannot read the conditions of %s with busctl", unit);
 }
 
 int prepare_unit_check(const char *unit, Error *reterr)
 {
         char *argv[] = { (char *)"systemctl", (char *)"show",
-                         (char *)"--property=LoadState,Type,RemainAfterExit", (char *)unit, NULL };
+                         (char *)"--property=LoadState,Type,RemainAfterExit,ExecCondition",
+                         (char *)unit, NULL };
         _cleanup_free_ char *text = NULL;
         int r = run(argv, &text);
 
@@ -154,7 +180,9 @@ int prepare_unit_check(const char *unit, Error *reterr)
         if (!has_line(text, "Type=oneshot") || !has_line(text, "RemainAfterExit=no"))
                 return error_setf(reterr, EINVAL,
                                   "%s must have Type=oneshot, and not RemainAfterExit=yes", unit);
-        return check_text(unit, reterr);
+        if (has_prefix(text, "ExecCondition="))
+                return refuse_condition(unit, reterr);
+        return check_conditions(unit, reterr);
 }
 
 int prepare_unit_start(const char *unit, pid_t *ret, Error *reterr)

@@ -15,8 +15,8 @@
 char *prepare_unit_name(const char *template, const char *instance);
 
 /* Checks that the end of "systemctl start UNIT" with success means that the unit ran: it exists, is
- * a oneshot service without RemainAfterExit=yes, and systemctl shows no condition in its first 64
- * KiB. Returns -EINVAL or another negative errno, with words. Blocks for two calls of systemctl,
+ * a oneshot service without RemainAfterExit=yes, and systemd names no condition of it. Returns
+ * -EINVAL or another negative errno, with words. Blocks for a call of systemctl and one of busctl,
  * each for about 10 s at most. */
 int prepare_unit_check(const char *unit, Error *reterr);
 

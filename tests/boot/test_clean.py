@@ -140,3 +140,13 @@ class Clean(BootCase):
         self.machine.run('rm', '/var/tmp/hold')
         self.wait_clean(before)
         self.assertEqual(self.file('wiped').count(DISK), count + 1)
+
+    def test_5_a_unit_with_a_condition_is_refused(self):
+        count = self.file('wiped').count(DISK)
+        self.machine.write('/etc/systemd/system/wipe@.service.d/test.conf', '[Unit]\n  ConditionPathExists=/nonexistent\n')
+        self.machine.run('systemctl', 'daemon-reload')
+        self.use()
+        wait_until(lambda: any('cleaning failed' in text for text in self.unclean()), 90, 'the failure')
+        message = next(entry['MESSAGE'] for entry in reversed(self.machine.journal()) if 'was not proved to be clean' in entry['MESSAGE'])
+        self.assertIn('wipe@%s.service has a condition' % DISK, message)
+        self.assertEqual(self.file('wiped').count(DISK), count)

@@ -15,7 +15,6 @@ SYSTEMCTL = '''#!/bin/sh
 cd "${0%/*}/.."
 case "$1" in
 show) printf 'LoadState=loaded\\nType=oneshot\\nRemainAfterExit=no\\n' ;;
-cat) echo '[Unit]' ;;
 is-system-running) echo running ;;
 *)
     # As systemd does: a unit that runs is waited for, not started twice.
@@ -39,7 +38,8 @@ class CleanUnits:
         self.folder, self.run, self.sys, self.proc = (scratch.folder(name) for name in ('units', 'run', 'sys', 'proc'))
         (self.run / 'compute-agent').mkdir()
         (self.folder / 'bin').mkdir()
-        for name, text in (('systemctl', SYSTEMCTL), ('journalctl', '#!/bin/sh\necho "sanitize: device error 7"\n')):
+        for name, text in (('systemctl', SYSTEMCTL), ('busctl', '#!/bin/sh\necho "a(sbbsi) 0"\n'),
+                           ('journalctl', '#!/bin/sh\necho "sanitize: device error 7"\n')):
             (self.folder / 'bin' / name).write_text(text)
             (self.folder / 'bin' / name).chmod(0o755)
         for address, (vendor, product) in devices.items():

@@ -21,8 +21,7 @@ static const char systemctl[] =
         "cd \"${0%/*}/..\"\n"
         "case \"$1\" in\n"
         "show) echo LoadState=loaded; echo Type=$(cat type 2>/dev/null || echo oneshot);"
-        " echo RemainAfterExit=no;;\n"
-        "cat) echo '[Unit]'; cat condition 2>/dev/null;;\n"
+        " echo RemainAfterExit=no; cat exec 2>/dev/null;;\n"
         "is-system-running) cat system 2>/dev/null || echo running;;\n"
         "*) echo $3 >>units; [ ! -e handle-$3 ] || ln -s /dev/vfio/7 proc/100/fd/7;"
         " [ ! -e FAIL-$3 ];;\n"
@@ -66,6 +65,8 @@ static int set_up(void **state)
         f = *state;
         bin = scratch_path(f->claims->folder, "bin");
         put_script(f, "bin/systemctl", systemctl);
+        put_script(f, "bin/busctl", "#!/bin/sh\ncat \"${0%/*}/../conditions\"\n");
+        scratch_write(f->claims->folder, "conditions", "a(sbbsi) 0\n");
         put_script(f, "bin/journalctl", "#!/bin/sh\necho first; echo; echo second\n");
         path = text_format("%s:/usr/bin:/bin", bin);
         assert_int_equal(setenv("PATH", path, 1), 0);
@@ -236,6 +237,16 @@ static void test_a_device_opened_meanwhile_is_not_clean(void **state)
 
 static void test_a_unit_whose_success_proves_nothing_is_refused(void **state)
 {
+        static const char condition[] =
+                "wipe@" A ".service has a condition, so its success would prove nothing";
+        static const struct {
+                const char *conditions, *exec, *reason;
+        } cases[] = {
+                { "a(sbbsi) 1 \"ConditionPathExists\" false false \"/x\" 0\n", "", condition },
+                { "a(sbbsi) 0\n", "ExecCondition={ path=/x ; argv[]=/x ; }\n", condition },
+                /* busctl failed. */
+                { "", "", "Cannot read the conditions of wipe@" A ".service with busctl" },
+        };
         PrepareFixture *f = *state;
 
         put_dirty(f, A);
@@ -243,12 +254,14 @@ static void test_a_unit_whose_success_proves_nothing_is_refused(void **state)
         assert_int_equal(run_it(f), PREPARE_FAILED);
         assert_result(f, A, "failed",
                       "wipe@" A ".service must have Type=oneshot, and not RemainAfterExit=yes", 2);
-        put_dirty(f, A);
         scratch_write(f->claims->folder, "type", "oneshot");
-        scratch_write(f->claims->folder, "condition", "ConditionPathExists=/x\n");
-        assert_int_equal(run_it(f), PREPARE_FAILED);
-        assert_result(f, A, "failed",
-                      "wipe@" A ".service has a condition, so its success would prove nothing", 2);
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                put_dirty(f, A);
+                scratch_write(f->claims->folder, "conditions", cases[i].conditions);
+                scratch_write(f->claims->folder, "exec", cases[i].exec);
+                assert_int_equal(run_it(f), PREPARE_FAILED);
+                assert_result(f, A, "failed", cases[i].reason, 2);
+        }
         assert_units(f, "");
 }
 
