@@ -12,9 +12,9 @@
  * of any process cannot be read, each function that is not seen open is unknown. A link that is
  * missing or cannot be read means that there is none, and a missing file of SR-IOV counts as 0. A
  * number, or vfio-dev, that cannot be read makes the card or the function unreadable, and the
- * others are still read. A card with more than 65,535 functions is unreadable, too. The functions
- * of an unreadable card are not read. Limit: a handle that was received over a socket and is in no
- * table of descriptors is not seen.
+ * others are still read. An unreadable function that is not seen open is unknown. A card with more
+ * than 65,535 functions is unreadable, too. The functions of an unreadable card are not read.
+ * Limit: a handle that was received over a socket and is in no table of descriptors is not seen.
  *
  * Tests: tests/unit/prepare/test-hardware.c */
 
@@ -103,12 +103,12 @@ static int read_vfio(const PreparePaths *paths, PrepareFunction *function)
         if (!path)
                 return -ENOMEM;
         folder = opendir(path);
-        if (!folder && errno != ENOENT)
-                snprintf(function->unreadable, sizeof(function->unreadable),
-                         "Cannot read vfio-dev: %s", strerror(errno));
-        while (folder && (entry = readdir(folder)))
+        while (folder && (errno = 0, entry = readdir(folder)))
                 if (strncmp(entry->d_name, "vfio", 4) == 0)
                         snprintf(function->vfio, sizeof(function->vfio), "%.60s", entry->d_name);
+        if (errno != 0 && errno != ENOENT)
+                snprintf(function->unreadable, sizeof(function->unreadable),
+                         "Cannot read vfio-dev: %s", strerror(errno));
         if (folder)
                 closedir(folder);
         return 0;
@@ -327,12 +327,23 @@ static int read_process(const PreparePaths *paths, const char *pid, PrepareHost 
         return r;
 }
 
-static void set_open(PrepareHost *host, PrepareOpen from, PrepareOpen to)
+static void set_all_closed(PrepareHost *host)
 {
         for (size_t i = 0; i < host->n_cards; i++)
                 for (size_t j = 0; j < host->cards[i].n_functions; j++)
-                        if (host->cards[i].functions[j].open == from)
-                                host->cards[i].functions[j].open = to;
+                        host->cards[i].functions[j].open = PREPARE_OPEN_NO;
+}
+
+/* Marks functions that are not seen open as unknown: those that could not be read, or all. */
+static void set_unknown(PrepareHost *host, bool all)
+{
+        for (size_t i = 0; i < host->n_cards; i++)
+                for (size_t j = 0; j < host->cards[i].n_functions; j++) {
+                        PrepareFunction *function = &host->cards[i].functions[j];
+
+                        if (function->open == PREPARE_OPEN_NO && (all || function->unreadable[0]))
+                                function->open = PREPARE_OPEN_UNKNOWN;
+                }
 }
 
 int prepare_read_open(const PreparePaths *paths, PrepareHost *host, Error *reterr)
@@ -342,8 +353,7 @@ int prepare_read_open(const PreparePaths *paths, PrepareHost *host, Error *reter
         bool unknown = !folder;
         int r = 0;
 
-        set_open(host, PREPARE_OPEN_YES, PREPARE_OPEN_NO);
-        set_open(host, PREPARE_OPEN_UNKNOWN, PREPARE_OPEN_NO);
+        set_all_closed(host);
         while (folder && r == 0 && (errno = 0, entry = readdir(folder))) {
                 if (!isdigit((unsigned char)entry->d_name[0]))
                         continue;
@@ -356,8 +366,7 @@ int prepare_read_open(const PreparePaths *paths, PrepareHost *host, Error *reter
         unknown |= folder && r == 0 && errno != 0;
         if (folder)
                 closedir(folder);
-        if (unknown)
-                set_open(host, PREPARE_OPEN_NO, PREPARE_OPEN_UNKNOWN);
+        set_unknown(host, unknown);
         return r < 0 ? error_oom(reterr) : 0;
 }
 

@@ -32,8 +32,8 @@ int prepare_read_function(const PreparePaths *paths, PrepareFunction *function);
 int prepare_read_device(const PreparePaths *paths, const char *address, SnapshotDevice *ret);
 
 /* Sets "open" of each function. If the descriptors of a process, or /proc itself, cannot be read, a
- * function that no other process has open is PREPARE_OPEN_UNKNOWN. Returns -ENOMEM with words on
- * failure. */
+ * function that no other process has open is PREPARE_OPEN_UNKNOWN. So is an unreadable function
+ * that is not seen open. Returns -ENOMEM with words on failure. */
 int prepare_read_open(const PreparePaths *paths, PrepareHost *host, Error *reterr);
 
 /* Reads the current type of a function; 0: it has none. Returns -ENOENT if its driver has no types,

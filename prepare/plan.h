@@ -26,7 +26,7 @@
 typedef enum PrepareOpen {
         PREPARE_OPEN_NO,
         PREPARE_OPEN_YES,
-        PREPARE_OPEN_UNKNOWN, /* the descriptors of a process cannot be read */
+        PREPARE_OPEN_UNKNOWN, /* the function or the descriptors of a process cannot be read */
 } PrepareOpen;
 
 /* A virtual function. */

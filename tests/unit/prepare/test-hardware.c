@@ -156,6 +156,24 @@ static void test_unreadable_process(void **state)
         assert_int_equal(host.cards->functions[1].open, PREPARE_OPEN_UNKNOWN);
 }
 
+/* An unreadable vfio-dev hides the name of the handle. */
+static void test_unreadable_function_can_be_open(void **state)
+{
+        PrepareFixture *f = *state;
+        _cleanup_(prepare_host_done) PrepareHost host = { 0 };
+
+        put_card(f, CARD, 2, 4);
+        put(f, FIRST, "vfio-dev", "a file");
+        read_host(f, &host);
+        put_handle(f, 13, "/dev/vfio/devices/vfio7");
+        assert_int_equal(prepare_read_open(&f->paths, &host, NULL), 0);
+        assert_int_equal(host.cards->functions[0].open, PREPARE_OPEN_UNKNOWN);
+        assert_int_equal(host.cards->functions[1].open, PREPARE_OPEN_NO);
+        put_handle(f, 14, "/dev/vfio/40");
+        assert_int_equal(prepare_read_open(&f->paths, &host, NULL), 0);
+        assert_int_equal(host.cards->functions[0].open, PREPARE_OPEN_YES);
+}
+
 static void test_results_are_carried_over(void **state)
 {
         PrepareFixture *f = *state;
@@ -178,4 +196,4 @@ static void test_results_are_carried_over(void **state)
 
 TEST_MAIN_WITH(prepare_setup, prepare_teardown, test_card_with_functions, test_missing_files,
                test_bad_files, test_links_of_handles, test_open_functions, test_unreadable_process,
-               test_results_are_carried_over)
+               test_unreadable_function_can_be_open, test_results_are_carried_over)
