@@ -33,7 +33,8 @@ typedef struct PciView {
         bool has_parent;                /* the device itself counts, and not its functions */
         bool refused;                   /* its provider stays unchanged */
         bool one_time_use;
-        uint64_t n_devices; /* devices that match, or that a domain has */
+        uint64_t n_devices;  /* devices that match, or that a domain has */
+        uint64_t n_unlisted; /* of these, the devices without a spec */
         /* Number of these devices that domains have. A device that only the persistent definition
          * of a running domain has does not count. */
         uint64_t n_used;
@@ -230,6 +231,7 @@ static int add_used(const TreeUpdate *update, PciViews *views)
                         continue;
                 if (!spec && view->n_devices++ == 0)
                         view->has_parent = !is_child(device);
+                view->n_unlisted += !spec;
                 view->n_used += is_used(update->snapshot, device->address, false);
         }
         return 0;
@@ -261,10 +263,12 @@ static int set_total(Provider *provider, const char *resource_class, const PciVi
                      Error *reterr)
 {
         const Inventory *present = provider_find_inventory(provider, resource_class);
-        Inventory record = present ? *present : INVENTORY_DEFAULT(view->n_devices);
+        uint64_t limit = MAX(present ? present->total : 0, view->n_devices - view->n_unlisted);
+        Inventory record = present ? *present : INVENTORY_DEFAULT(0);
         int r;
 
-        record.total = record.max_unit = view->n_devices;
+        /* a device that never had a spec has no allocation, so it must not raise the total */
+        record.total = record.max_unit = MIN(view->n_devices, limit);
         record.reserved = MIN(record.reserved, record.total);
         /* after its first use it is reserved until an operator or a cleaning changes that */
         if (view->one_time_use && view->n_used > 0)

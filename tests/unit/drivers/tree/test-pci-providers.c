@@ -24,9 +24,10 @@
         PF("0000:81:00.0") \
         "," VF("0000:81:01.0", "0000:81:00.0") "," VF("0000:81:01.1", "0000:81:00.0")
 
-#define SPEC_GPU "{'vendor_id': '10de'}"
-#define SPEC_PF  "{'product_id': '1572'}"
-#define SPEC_VF  "{'product_id': '154c', 'resource_class': 'vf'}"
+#define SPEC_GPU  "{'vendor_id': '10de'}"
+#define SPEC_PF   "{'product_id': '1572'}"
+#define SPEC_VF   "{'product_id': '154c', 'resource_class': 'vf'}"
+#define SPEC_LAST "{'address': '0000:81:01.1', 'resource_class': 'vf'}"
 
 /* Writes "NAME CLASS=total/reserved TRAIT …; …" of all providers but the root, without the owner
  * trait and the trait that all have. */
@@ -101,6 +102,8 @@ static void test_new_host(void **state)
                 { "F5: VFs of two PFs",
                   HOST(CARD "," PF("0000:82:00.0") "," VF("0000:82:01.0", "0000:82:00.0")), SPEC_VF,
                   "cn1_0000:81:00.0 CUSTOM_VF=2/0; cn1_0000:82:00.0 CUSTOM_VF=1/0" },
+                { "F5: a VF in use without a spec", HOST(CARD) GUEST("0000:81:01.0"), SPEC_LAST,
+                  "cn1_0000:81:00.0 CUSTOM_VF=1/0" },
                 { "no spec", HOST(CARD), "", "" },
         };
 
@@ -191,9 +194,9 @@ static void test_changes(void **state)
                 { "F5: spec of one VF in use removed: only that one counts", HOST(CARD), SPEC_VF,
                   HOST(CARD) GUEST("0000:81:01.0"), "", "cn1_0000:81:00.0 CUSTOM_VF=1/0" },
                 { "F5: spec of a VF in use removed, another stays", HOST(CARD), SPEC_VF,
-                  HOST(CARD) GUEST("0000:81:01.0"),
-                  "{'address': '0000:81:01.1', 'resource_class': 'vf'}",
-                  "cn1_0000:81:00.0 CUSTOM_VF=2/0" },
+                  HOST(CARD) GUEST("0000:81:01.0"), SPEC_LAST, "cn1_0000:81:00.0 CUSTOM_VF=2/0" },
+                { "F5: a VF in use that never had a spec does not count", HOST(CARD), SPEC_LAST,
+                  HOST(CARD) GUEST("0000:81:01.0"), SPEC_LAST, "cn1_0000:81:00.0 CUSTOM_VF=1/0" },
                 { "C7: a refused configuration leaves what is there", HOST(CARD), SPEC_VF,
                   HOST(CARD), "{'vendor_id': '8086'}", "cn1_0000:81:00.0 CUSTOM_VF=2/0" },
                 { "F5: a free device with one-time use", HOST(GPU("0000:8a:00.0")),
