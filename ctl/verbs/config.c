@@ -6,8 +6,10 @@
  * "cat-config" copies the files line by line and hides values. Invariant: a value in a section of
  * the agent or of another service is printed only if the agent knows the option and it is no
  * secret. An unknown option can be a secret of another service in a pasted file, and so can a line
- * that is no setting. In comments and in sections with names (ConfigKind), only values with the
- * name of a secret are hidden. A hidden value is hidden with all lines that continue it.
+ * that is no setting. In comments and in sections with names (ConfigKind), only values with a name
+ * like that of a secret are hidden. A value with a password in a URL is hidden everywhere, and a
+ * hidden value is hidden with all lines that continue it. Limit: a secret in the plain words of a
+ * comment is printed.
  *
  * For "doctor", ctl_config_examine() loads the configuration, and checks with the rights of the
  * service's user the files that a start opens. It also checks the sandbox of the unit, and compares
@@ -46,21 +48,47 @@ static void enter_section(Place *place, const char *line)
         snprintf(place->section, sizeof(place->section), "%.*s", (int)n, line + 1);
 }
 
+/* Checks whether a key of any section is a secret. For a key that the agent does not know, its name
+ * decides. */
 static bool is_secret_anywhere(const char *key)
 {
-        for (const ConfigOption *o = config_options; o->key; o++)
-                if (o->secret && strcasecmp(o->key, key) == 0)
+        bool known = false;
+
+        for (const ConfigOption *o = config_options; o->key; o++) {
+                if (strcasecmp(o->key, key) != 0)
+                        continue;
+                if (o->secret)
                         return true;
+                known = true;
+        }
+        return !known && (strcasestr(key, "pass") || strcasestr(key, "secret") ||
+                          strcasestr(key, "token") || strcasestr(key, "_key"));
+}
+
+/* Checks whether a line has a URL with a password: "://USER:PASSWORD@". */
+static bool has_password(const char *line)
+{
+        for (const char *place = line; (place = strstr(place, "://"));) {
+                const char *colon, *at;
+
+                place += strlen("://");
+                colon = strchr(place, ':');
+                at = colon ? strchr(colon, '@') : NULL;
+                if (at && strcspn(place, " \t\n") > (size_t)(at - place))
+                        return true;
+        }
         return false;
 }
 
 /* Checks whether the value of a key can be printed. An option that the agent does not know can be a
  * secret of another service, pasted with the rest. In comments, and in sections with names, all
- * keys are allowed except the names of secrets. */
+ * keys are allowed except names like those of secrets. */
 static bool may_show(const Place *place, const char *key, bool comment)
 {
         const ConfigOption *option;
 
+        if (comment && strpbrk(key, " \t")) /* words of a sentence */
+                return true;
         if (comment || config_find_kind(place->section, NULL))
                 return !is_secret_anywhere(key);
         option = config_find_option(config_options, place->section, key);
@@ -95,7 +123,7 @@ static bool may_show_line(Place *place, const char *line, size_t n, size_t *ret_
                 return n == 0 || comment || (place->in_value && isspace((unsigned char)line[0]));
         *ret_n_key = n_before + trim_end(line + n_before, n_name - n_before);
         snprintf(key, sizeof(key), "%.*s", (int)(*ret_n_key - n_before), line + n_before);
-        return may_show(place, key, comment);
+        return may_show(place, key, comment) && !has_password(line);
 }
 
 /* Prints a line or hides the value in it. Drops a line that continues a hidden value. */
