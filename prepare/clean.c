@@ -23,7 +23,8 @@
  * Invariant: no unit is started for a row that has a result, unless the record was lost or cannot
  * be read. The agent can read the result at any time, and give the device to a guest. So a run
  * first takes over the results of the last one, and two runs never overlap. Limit: a run makes no
- * task beyond TASKS_MAX, and a later run cleans the other devices.
+ * task beyond TASKS_MAX, whose results fit into the record, and a later run cleans the other
+ * devices.
  *
  * Tests: tests/unit/prepare/test-clean.c tests/integration/claims/test_clean.py */
 
@@ -50,9 +51,10 @@
 
 #define FOLDER     "compute-agent-clean"
 #define NAME       "cleaned.json"
-#define RECORD_MAX ((size_t)4 << 20)
+#define RECORD_MAX ((size_t)4 << 20) /* as in agent/cycle/cleaner.c */
 #define POLL_USEC  UINT64_C(50000)
-#define TASKS_MAX  4096
+#define RESULT_MAX ((size_t)8 << 10) /* bytes of a result, with each byte of its texts escaped */
+#define TASKS_MAX  (RECORD_MAX / RESULT_MAX)
 
 typedef enum TaskState {
         TASK_NEW,

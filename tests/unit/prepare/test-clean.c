@@ -191,6 +191,34 @@ static void test_last_lines_of_the_journal_are_kept(void **state)
         assert_non_null(strstr(text, "line 14."));
 }
 
+/* The next run reads a record of up to 4 MiB. */
+static void test_the_record_is_limited(void **state)
+{
+        PrepareFixture *f = *state;
+        _cleanup_free_ char *text = NULL, *item = NULL;
+        _cleanup_json_ json_t *document = NULL;
+        const json_t *devices;
+
+        put_dirty(f, A);
+        free(run_sql(f->claims->path,
+                     "WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n LIMIT 1000)"
+                     "INSERT INTO unclean_devices (address, device, identity, consumer, claim_id,"
+                     " since_usec, state, reason, fresh) SELECT"
+                     " printf('0001:%02x:%02x.0', i / 32, i % 32), 'pci', '', '', 1, 5, 'dirty',"
+                     " '', 1 FROM n"));
+        scratch_write(f->claims->folder, "FAIL-wipe@" A ".service", "");
+        put_script(f, "bin/journalctl",
+                   "#!/bin/sh\nhead -c 4000 /dev/zero | tr '\\0' '\"' | fold -w 200\n");
+        assert_int_equal(run_it(f), PREPARE_FAILED);
+        assert_result(f, A, "failed", "wipe@" A ".service failed", 10);
+        text = scratch_read(f->run, "compute-agent-clean/cleaned.json");
+        assert_int_equal(json_parse(text, strlen(text), &document, NULL), 0);
+        devices = json_object_get(document, "devices");
+        item = json_dumps(json_array_get(devices, 0), JSON_INDENT(1));
+        assert_in_range(strlen(item), 4000, 6 << 10);
+        assert_in_range(json_array_size(devices) * (6 << 10), 1, 4 << 20);
+}
+
 static void test_no_unit_without_evidence(void **state)
 {
         PrepareFixture *f = *state;
@@ -290,8 +318,8 @@ static void test_a_missing_database_cleans_nothing(void **state)
 
 TEST_MAIN_WITH(set_up, prepare_teardown, test_a_dirty_device_is_cleaned_and_proved,
                test_a_failed_unit_is_no_proof, test_long_lines_of_the_journal_are_cut,
-               test_last_lines_of_the_journal_are_kept, test_no_unit_without_evidence,
-               test_a_device_opened_meanwhile_is_not_clean,
+               test_last_lines_of_the_journal_are_kept, test_the_record_is_limited,
+               test_no_unit_without_evidence, test_a_device_opened_meanwhile_is_not_clean,
                test_a_unit_whose_success_proves_nothing_is_refused,
                test_a_failure_while_the_system_stops_is_no_result,
                test_a_missing_database_cleans_nothing)
