@@ -203,7 +203,7 @@ static int verify_huge_pages(const HostConfig *config, const Snapshot *snapshot,
                 else if (!config->numa_in_placement)
                         r = findings_warn(
                                 findings, "reserved_huge_pages",
-                                "%.100s: hugepages are in Placement only with [compute] numa_in_placement = true",
+                                "%.100s: hugepages are in Placement only with [compute] numa_in_placement = true or root",
                                 *text);
                 if (r < 0)
                         return r;

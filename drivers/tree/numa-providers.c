@@ -113,7 +113,7 @@ static int check_cell_cpus(const Snapshot *snapshot, const SnapshotCell *cell, C
                         return error_setf(
                                 reterr, EINVAL,
                                 OPTION
-                                " = true: the hypervisor reports CPU %u in cell %u and in cell %u. Set it to false for this host",
+                                ": the hypervisor reports CPU %u in cell %u and in cell %u. Set it to false for this host",
                                 cpu, find_cell_of_cpu(snapshot, cpu)->id, cell->id);
                 if (cpu_set_add(all, cpu) < 0)
                         return error_oom(reterr);
@@ -131,7 +131,7 @@ static int check_covered(const char *kind, const CpuSet *set, const CpuSet *all,
                         return error_setf(
                                 reterr, EINVAL,
                                 OPTION
-                                " = true: CPU %u of the %s CPUs is in no cell. Remove it from [compute] cpu_%s_set, or set the option to false for this host",
+                                ": CPU %u of the %s CPUs is in no cell. Remove it from [compute] cpu_%s_set, or set the option to false for this host",
                                 cpu, kind, kind);
         return 0;
 }
@@ -163,7 +163,7 @@ static int check_memory(const Snapshot *snapshot, Error *reterr)
         return error_setf(
                 reterr, EINVAL,
                 OPTION
-                " = true: the hypervisor reports the memory of no cell, so MEMORY_MB is not reported. Set it to root");
+                ": the hypervisor reports the memory of no cell, so MEMORY_MB is not reported. Set it to root");
 }
 
 int numa_check(const HostConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
@@ -179,7 +179,7 @@ int numa_check(const HostConfig *config, const Snapshot *snapshot, const CpuPlan
                 return error_setf(
                         reterr, EINVAL,
                         OPTION
-                        " = true: the hypervisor reports no NUMA cells. Set it to false for this host");
+                        ": the hypervisor reports no NUMA cells. Set it to false for this host");
         for (size_t i = 0; i < snapshot->n_cells; i++) {
                 Error pages = ERROR_NULL;
 
@@ -191,7 +191,8 @@ int numa_check(const HostConfig *config, const Snapshot *snapshot, const CpuPlan
         }
         if (!numa_is_at_root(config, "MEMORY_MB"))
                 (void)check_memory(snapshot, &memory);
-        (void)check_covered("shared", &cpus->shared, &all, &shared);
+        if (!numa_is_at_root(config, "VCPU"))
+                (void)check_covered("shared", &cpus->shared, &all, &shared);
         (void)check_covered("dedicated", &cpus->dedicated, &all, &dedicated);
         error_join(problem, &memory);
         error_join(problem, &shared);

@@ -28,10 +28,9 @@ bool numa_is_at_root(const HostConfig *config, const char *resource_class);
 /* Checks whether the host can be reported by cells. Returns 0 if cells are not configured, -EINVAL
  * with an error text if the host has no cells or a CPU is in two of them, and -ENOMEM.
  *
- * Smaller faults are joined to problem: a CPU for guests that is in no cell (it is left out, except
- * of a class at the root), and more reserved hugepages than a cell has of a size that it lists (all
- * of them are reserved). Unless MEMORY_MB is at the root, so is a host with memory of which no cell
- * has any. */
+ * Smaller faults are joined to problem: a CPU for guests that is in no cell (it is left out), and
+ * more reserved hugepages than a cell has of a size that it lists (all of them are reserved). So is
+ * a host with memory of which no cell has any. Shared CPUs and memory at the root are no problem. */
 int numa_check(const HostConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
                Error *problem, Error *reterr);
 

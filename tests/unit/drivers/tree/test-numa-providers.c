@@ -316,6 +316,20 @@ static void test_a_bad_part_costs_itself(void **state)
         }
 }
 
+/* VCPU at the root counts a shared CPU without a cell. PCPU is in cells only. */
+static void test_cpus_without_a_cell_at_the_root(void **state)
+{
+        static const char host[] = HOST("0-4", "1024", CELL("0", "1024", CPU("0")));
+        _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);
+        HostConfig config = numa_config();
+
+        config.numa_in_placement = HOST_NUMA_ROOT;
+        host_update(&config, host, tree, NULL, DRIVER_UPDATED, NULL);
+        config.cpu_dedicated_set = "1";
+        host_update(&config, host, tree, NULL, DRIVER_UPDATED_IN_PART,
+                    "numa_in_placement: CPU 1 of the dedicated CPUs is in no cell");
+}
+
 static void test_name_taken_or_too_long(void **state)
 {
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);
@@ -495,5 +509,6 @@ static void test_sums(void **state)
 
 TEST_MAIN(test_two_cells, test_uneven_hosts, test_cells_that_lack_cpus_or_memory_are_reserved,
           test_a_cell_without_cpus, test_refused_in_words, test_a_bad_part_costs_itself,
-          test_name_taken_or_too_long, test_devices, test_gone_cells, test_foreign_providers_c10,
-          test_switch, test_devices_change_cell, test_sums)
+          test_cpus_without_a_cell_at_the_root, test_name_taken_or_too_long, test_devices,
+          test_gone_cells, test_foreign_providers_c10, test_switch, test_devices_change_cell,
+          test_sums)
