@@ -45,6 +45,7 @@ struct HttpTransfer {
         bool stands; /* active and stalled, when on_watch() last found a crowd */
         uint64_t started_usec;
         unsigned endpoint_number; /* number of the endpoint that the handle was set up for */
+        HttpEndpoint replaced;    /* that endpoint, if the client has another one since */
         CURLcode code;            /* valid when it has ended */
 };
 
@@ -92,6 +93,7 @@ static HttpTransfer *transfer_free(HttpTransfer *transfer)
                   transfer->code == CURLE_OK &&
                   transfer->endpoint_number == transfer->client->endpoint_number;
         http_exchange_done(&transfer->exchange, is_kept ? &transfer->client->handles : NULL);
+        http_endpoint_done(&transfer->replaced);
         free(transfer);
         return NULL;
 }
@@ -271,8 +273,9 @@ static bool deliver(HttpClient *client, HttpTransfer *transfer)
                 http_exchange_get_response(&transfer->exchange, &response);
                 transfer->done(HTTP_DONE, &response, NULL, transfer->userdata);
         } else {
-                r = http_exchange_explain(&transfer->exchange, transfer->code, &client->config,
-                                          &client->endpoint, &error);
+                r = http_exchange_explain(
+                        &transfer->exchange, transfer->code, &client->config,
+                        transfer->replaced.text ? &transfer->replaced : &client->endpoint, &error);
                 transfer->done(r, NULL, &error, transfer->userdata);
         }
         if (!transfer->client)
@@ -383,6 +386,18 @@ int http_client_new(HttpClient **ret, sd_event *event, const HttpConfig *config,
         return 0;
 }
 
+/* Gives the present endpoint to the transfers that began with it, because an error names it. */
+static int keep_endpoint(const HttpClient *client, const TransferList *list)
+{
+        HttpTransfer *transfer;
+
+        TAILQ_FOREACH(transfer, list, link)
+                if (!transfer->replaced.text &&
+                    http_endpoint_parse(client->endpoint.text, &transfer->replaced, NULL) < 0)
+                        return -ENOMEM;
+        return 0;
+}
+
 /* Sets the endpoint. Drops the idle handles and restarts the lanes, because both belong to the old
  * endpoint. */
 int http_client_set_endpoint(HttpClient *client, const char *endpoint, Error *reterr)
@@ -391,6 +406,8 @@ int http_client_set_endpoint(HttpClient *client, const char *endpoint, Error *re
 
         if (client->endpoint.text && strcmp(client->endpoint.text, endpoint) == 0)
                 return 0;
+        if (keep_endpoint(client, &client->active) < 0 || keep_endpoint(client, &client->ended) < 0)
+                return error_oom(reterr);
         r = http_endpoint_parse(endpoint, &client->endpoint, reterr);
         if (r < 0)
                 return r;

@@ -261,6 +261,23 @@ static void test_a_new_endpoint_without_the_old_socket(void **state)
         assert_int_equal(fixture->server.n_requests, 1);
 }
 
+/* An error names the endpoint of its request, and not a later one. */
+static void test_an_error_after_a_new_endpoint(void **state)
+{
+        Fixture *fixture = *state;
+        Result result = { 0 };
+
+        fixture->server.hold = true;
+        start_client(fixture);
+        get(fixture, "/", &result);
+        run_for(fixture, 50 * USEC_PER_MSEC);
+        assert_int_equal(http_client_set_endpoint(fixture->client, "http://127.0.0.1:1", NULL), 0);
+        assert_int_equal(http_client_set_endpoint(fixture->client, "http://127.0.0.1:2", NULL), 0);
+        server_stop(&fixture->server);
+        run_until(fixture, &result, 1);
+        assert_non_null(strstr(result.text, fixture->endpoint));
+}
+
 static void test_cancelled_requests(void **state)
 {
         Fixture *fixture = *state;
@@ -383,5 +400,6 @@ static void test_send_inside_callback(void **state)
 TEST_MAIN_WITH(set_up, tear_down, test_limit, test_few_workers, test_fewer_workers_than_before,
                test_cancel, test_cancel_lets_the_queue_go_on, test_cancel_while_connecting,
                test_cancelled_requests, test_a_new_endpoint,
-               test_a_new_endpoint_without_the_old_socket, test_cancel_ended,
-               test_free_with_requests, test_free_inside_callback, test_send_inside_callback)
+               test_a_new_endpoint_without_the_old_socket, test_an_error_after_a_new_endpoint,
+               test_cancel_ended, test_free_with_requests, test_free_inside_callback,
+               test_send_inside_callback)
