@@ -56,7 +56,7 @@ static int read_output(int fd, char **ret)
                         return -ETIMEDOUT;
                 length = read(fd, keep ? text + n : dropped,
                               keep ? OUTPUT_MAX - n : sizeof(dropped));
-                if (length < 0 && errno != EINTR)
+                if (length < 0 && errno != EINTR && errno != EAGAIN)
                         return -errno;
                 if (length == 0)
                         break;
@@ -93,6 +93,7 @@ static int run(char *const argv[], char **ret)
         if (pipe2(ends, O_CLOEXEC) < 0)
                 return -errno;
         reader = ends[0];
+        (void)fcntl(reader, F_SETFL, O_NONBLOCK); /* the end of poll() can be a signal */
         r = start(argv, ends[1], &pid);
         close(ends[1]);
         if (r < 0)
