@@ -123,10 +123,12 @@ typedef struct Look {
 static void complain(const Look *look, bool fatal, const char *option, const char *path,
                      const char *deed, int error)
 {
+        const char *name = look->rights->name;
+
         if (look->rights->n_groups == 0 && error != ENOENT)
                 return;
-        fprintf(look->output, "%d %s%s%s: the service's user %s cannot %s it: %s\n",
-                fatal ? error : 0, option, option[0] ? ": " : "", path, look->rights->name, deed,
+        fprintf(look->output, "%d %s%s%s: the service%s%s cannot %s it: %s\n", fatal ? error : 0,
+                option, option[0] ? ": " : "", path, name ? "'s user " : "", name ? name : "", deed,
                 strerror(error));
 }
 

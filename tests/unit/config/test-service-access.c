@@ -76,7 +76,7 @@ static void test_files_of_a_start(void **state)
 static void test_credential_without_a_line_in_the_unit(void **state)
 {
         _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
-        _cleanup_(service_rights_done) ServiceRights rights = { .name = strdup("me") };
+        const ServiceRights rights = { 0 }; /* those of the caller */
         char *gone = scratch_path(folder, "placement-token");
         Config config = { .state_dir = folder,
                           .claim_db = (char *)"x.sqlite",
@@ -85,9 +85,9 @@ static void test_credential_without_a_line_in_the_unit(void **state)
         Error error = ERROR_NULL;
 
         assert_int_equal(service_access_check_rest(&rights, &config, NULL, NULL, &error), -ENOENT);
-        assert_int_equal(strstr(error.text, "The unit has no LoadCredential= for this file: ") ==
-                                 error.text,
-                         true);
+        assert_ptr_equal(strstr(error.text, "The unit has no LoadCredential= for this file: "),
+                         error.text);
+        assert_non_null(strstr(error.text, ": the service cannot read it: No such file"));
         free(gone);
 }
 
