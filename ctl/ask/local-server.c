@@ -20,7 +20,8 @@
 #define ANSWER_USEC (5 * USEC_PER_SEC)   /* longest wait for one answer */
 #define PAUSE_NSEC  (100L * 1000 * 1000) /* pause between two tries */
 
-/* Connects to the socket and sends the request. Returns a descriptor or -errno. */
+/* Connects to the socket and sends the request. Returns a descriptor or -errno. path must fit into
+ * an address. */
 static int send_request(const char *path)
 {
         static const char request[] = "GET / HTTP/1.1\r\nHost: localhost\r\n"
@@ -30,8 +31,6 @@ static int send_request(const char *path)
 
         if (fd < 0)
                 return -errno;
-        if (strlen(path) >= sizeof(address.sun_path))
-                return -ENAMETOOLONG;
         strcpy(address.sun_path, path);
         if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
             send(fd, request, strlen(request), MSG_NOSIGNAL) < 0)
@@ -56,6 +55,8 @@ int local_server_wait(const char *socket_path, pid_t pid, uint64_t limit_usec)
         const struct timespec pause = { .tv_nsec = PAUSE_NSEC };
         uint64_t end_usec = clock_usec(CLOCK_MONOTONIC) + limit_usec, now_usec;
 
+        if (strlen(socket_path) >= sizeof(((struct sockaddr_un *)NULL)->sun_path))
+                return -ENAMETOOLONG;
         while ((now_usec = clock_usec(CLOCK_MONOTONIC)) < end_usec) {
                 if (answers(socket_path, MIN(end_usec - now_usec, ANSWER_USEC)))
                         return 0;

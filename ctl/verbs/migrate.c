@@ -95,7 +95,9 @@ static int wait_for_server(Private *private, Error *reterr)
         if (r == -ECHILD)
         private->pid = 0;
         error_setf(reterr, EIO, "The private Placement %s. See the output of " SERVER,
-                   r == -ECHILD ? "did not start" : "has not answered for a minute");
+                   r == -ECHILD         ? "did not start"
+                   : r == -ENAMETOOLONG ? "has a socket with a too long path. Set a shorter TMPDIR"
+                                        : "has not answered for a minute");
         return MIGRATE_PLACEMENT;
 }
 

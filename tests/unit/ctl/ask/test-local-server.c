@@ -105,4 +105,13 @@ static void test_wait_ends_at_its_limit(void **state)
         }
 }
 
-TEST_MAIN(test_wait_ends_with_an_answer_or_the_server, test_wait_ends_at_its_limit)
+static void test_no_wait_for_an_impossible_path(void **state)
+{
+        char path[200] = "";
+
+        memset(path, 'x', sizeof(path) - 1);
+        assert_int_equal(local_server_wait(path, getpid(), USEC_PER_SEC), -ENAMETOOLONG);
+}
+
+TEST_MAIN(test_wait_ends_with_an_answer_or_the_server, test_wait_ends_at_its_limit,
+          test_no_wait_for_an_impossible_path)
