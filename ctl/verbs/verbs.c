@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "ctl/ask/bus.h"
 #include "ctl/ask/children.h"
@@ -202,13 +203,14 @@ static int read_time_limit(const char *text, uint64_t *ret_usec, Error *reterr)
 static int verb_sync(Ctl *ctl, Error *reterr)
 {
         _cleanup_free_ char *why = NULL;
-        uint64_t limit_usec = SYNC_TIMEOUT_USEC;
+        uint64_t limit_usec = SYNC_TIMEOUT_USEC, began_usec = clock_usec(CLOCK_MONOTONIC);
         int r = read_time_limit(ctl->options.timeout, &limit_usec, reterr);
 
         if (r < 0)
                 return r;
         r = ctl_call(ctl, ctl->options.full ? "SyncFull" : "Sync", limit_usec, &why, reterr);
-        if (r == -ETIMEDOUT)
+        /* an agent that stops during the call gives this error earlier */
+        if (r == -ETIMEDOUT && clock_usec(CLOCK_MONOTONIC) - began_usec >= limit_usec)
                 why = explain_timeout(ctl, limit_usec);
         else if (r < 0)
                 return r;

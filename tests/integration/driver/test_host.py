@@ -330,6 +330,17 @@ class TestSettling(DeviceCase):
         for wrong in ('0', '-1', 'x', '99999999'):
             self.assertIn('--timeout must be 1 to 86400 seconds', self.agent.ctl('sync', '--timeout=' + wrong, code=1).stderr)
 
+    def test_sync_names_no_time_limit_if_the_agent_stops(self):
+        self.agent.configure({'agent': {'device_settle_sec': 3600}})
+        self.agent.start()
+        first = self.agent.status()['last_poll_usec']
+        with self.agent.begin('sync', '--timeout', 3600) as sync:
+            wait_until(lambda: self.agent.status()['last_poll_usec'] > first, 30, 'the poll of the call')
+            self.agent.kill()
+            words = sync.communicate(timeout=30)[1]
+        self.assertEqual(sync.returncode, 1)
+        self.assertNotIn('Not published within', words)
+
     def test_sync_waits_until_a_device_was_waited_for(self):
         mark = self.placement.mark()
         self.agent.configure({'agent': {'device_settle_sec': 5}})
