@@ -6,13 +6,13 @@
  * For each class that leaves a provider, reshape_moves_make() collects a Move for each consumer
  * that has some of it. rules.c decides where the amount goes. If one consumer cannot be placed, all
  * moves of the class are undone, and the class keeps the inventories of the old tree
- * (keep_class()). So do the classes into which it would have turned. Moves.usage is the sum of all
- * consumers, which limits the amount that a provider can take. If a class stays, new providers
- * without inventories are removed then. At the end, a class whose record is gone on a
- * provider that still has usage of it gets the old record back (keep_used()). Limits grow to the
- * allocated amounts (relax_limits()), so that Placement can accept the reshape. Without consumers
- * (reshape->consumers is NULL) nothing moves: either every class that would move is in
- * reshape->kept, or the result is DRIVER_RESHAPE_NEEDED.
+ * (keep_class()). So do the classes into which it would have turned, and earlier moves of these are
+ * undone, too. Moves.usage is the sum of all consumers, which limits the amount that a provider can
+ * take. If a class stays, new providers without inventories are removed then. At the end, a class
+ * whose record is gone on a provider that still has usage of it gets the old record back
+ * (keep_used()). Limits grow to the allocated amounts (relax_limits()), so that Placement can
+ * accept the reshape. Without consumers (reshape->consumers is NULL) nothing moves: either every
+ * class that would move is in reshape->kept, or the result is DRIVER_RESHAPE_NEEDED.
  *
  * A move keeps the amount of a consumer, except that the mdevs of the guest count for mediated
  * devices (facts C5.1). CPUs can become dedicated or shared, and a rule can change the class.
@@ -169,24 +169,6 @@ static int find_linked(const TreeUpdate *update, const char *resource_class, Str
         return 0;
 }
 
-/* Gives the class, and the classes into which it would have turned, the inventories of
- * update->before. Removed providers are added again for this. -ENOMEM, or another error of
- * provider_tree_add(). */
-static int keep_class(const TreeUpdate *update, const char *resource_class, Error *reterr)
-{
-        _cleanup_(string_set_done) StringSet linked = STRING_SET_INIT;
-
-        if (find_linked(update, resource_class, &linked) < 0)
-                return error_oom(reterr);
-        for (size_t i = 0; i < linked.n_items; i++) {
-                int r = restore_class(update, linked.items[i], reterr);
-
-                if (r < 0)
-                        return r;
-        }
-        return 0;
-}
-
 /* Gives a class its old record where usage still has some of it and the new tree has no record.
  * Placement rejects the whole reshape if a class in use loses its inventory. */
 static int keep_used(const TreeUpdate *update, const Consumer *usage, Error *reterr)
@@ -291,6 +273,7 @@ typedef struct Move {
         const Provider *from;
         const SnapshotDomain *guest;
         ReshapeRule rule;
+        const char *resource_class;
         uint64_t amount;
         Consumer parts; /* places and amounts after the move */
         /* made, and not undone */
@@ -303,20 +286,15 @@ typedef struct Moves {
         DriverReshape *reshape;
         Consumer usage; /* sums of all consumers, by provider */
         const char *resource_class;
-        Move *moves; /* moves of the current class */
+        Move *moves; /* moves of all classes up to the current one */
         size_t n_moves, n_moves_allocated;
+        size_t first; /* index of the first move of the current class */
 } Moves;
-
-static void drop_moves(Moves *moves)
-{
-        for (size_t i = 0; i < moves->n_moves; i++)
-                consumer_clear(&moves->moves[i].parts);
-        moves->n_moves = 0;
-}
 
 static void moves_done(Moves *moves)
 {
-        drop_moves(moves);
+        for (size_t i = 0; i < moves->n_moves; i++)
+                consumer_clear(&moves->moves[i].parts);
         free(moves->moves);
         consumer_clear(&moves->usage);
 }
@@ -401,6 +379,7 @@ static int add_move(Moves *moves, Consumer *consumer, const Provider *from, Resh
                 .from = from,
                 .guest = find_guest(moves, guest),
                 .rule = rule,
+                .resource_class = moves->resource_class,
                 .amount = consumer_get(consumer, &from->uuid, moves->resource_class),
         };
         const ReshapeItem item = {
@@ -422,7 +401,7 @@ static int collect_moves(Moves *moves)
 {
         const ProviderTree *before = moves->update->before;
 
-        drop_moves(moves);
+        moves->first = moves->n_moves;
         for (size_t i = 0; i < before->n_providers; i++) {
                 const Provider *from = before->providers[i];
                 ReshapeRule rule = reshape_rule_find(moves->update, from, moves->resource_class);
@@ -435,8 +414,9 @@ static int collect_moves(Moves *moves)
                             0)
                                 return -ENOMEM;
         }
-        if (moves->n_moves > 0)
-                qsort(moves->moves, moves->n_moves, sizeof(Move), compare_moves);
+        if (moves->n_moves > moves->first)
+                qsort(moves->moves + moves->first, moves->n_moves - moves->first, sizeof(Move),
+                      compare_moves);
         return 0;
 }
 
@@ -455,10 +435,9 @@ static int put_back(Moves *moves, Move *move)
 {
         if (subtract_all(&moves->usage, &move->parts) < 0 ||
             subtract_all(move->consumer, &move->parts) < 0 ||
-            consumer_add(&moves->usage, &move->from->uuid, moves->resource_class, move->amount) <
+            consumer_add(&moves->usage, &move->from->uuid, move->resource_class, move->amount) <
                     0 ||
-            consumer_add(move->consumer, &move->from->uuid, moves->resource_class, move->amount) <
-                    0)
+            consumer_add(move->consumer, &move->from->uuid, move->resource_class, move->amount) < 0)
                 return -ENOMEM;
         move->done = false;
         return 0;
@@ -498,27 +477,70 @@ static int make_move(Moves *moves, Move *move)
         return 0;
 }
 
-/* Moves the current class for all consumers, or for none. Returns 0, or a positive number if the
- * class stays. It tries all consumers in any case, so that all problems are known. */
+/* Moves the current class. Returns 0, or a positive number if a consumer cannot be placed. It tries
+ * all consumers in any case, so that all problems are known. */
 static int move_class(Moves *moves)
 {
         bool stays = false;
 
         if (collect_moves(moves) < 0)
                 return -ENOMEM;
-        for (size_t i = 0; i < moves->n_moves; i++) {
+        for (size_t i = moves->first; i < moves->n_moves; i++) {
                 int r = make_move(moves, &moves->moves[i]);
 
                 if (r < 0)
                         return r;
                 stays |= r > 0;
         }
-        for (size_t i = 0; stays && i < moves->n_moves; i++)
-                if (moves->moves[i].done && put_back(moves, &moves->moves[i]) < 0)
-                        return -ENOMEM;
-        log_debug("%s of %zu consumer%s: %s", moves->resource_class, moves->n_moves,
-                  text_plural(moves->n_moves), stays ? "stays" : "moved");
+        log_debug("%s of %zu consumer%s: %s", moves->resource_class, moves->n_moves - moves->first,
+                  text_plural(moves->n_moves - moves->first), stays ? "stays" : "moved");
         return stays;
+}
+
+/* Returns true if the move was made, and is of one of these classes or into one. */
+static bool concerns(const Move *move, const StringSet *classes)
+{
+        if (move->done && string_set_contains(classes, move->resource_class))
+                return true;
+        for (size_t i = 0; move->done && i < move->parts.n_allocations; i++) {
+                const Resources *resources = &move->parts.allocations[i].resources;
+
+                for (size_t j = 0; j < resources->n_items; j++)
+                        if (string_set_contains(classes, resources->items[j].resource_class))
+                                return true;
+        }
+        return false;
+}
+
+/* Undoes the moves of the class and of all classes that are linked with it. All of them stay, and
+ * get the inventories of update->before. Removed providers are added again for this. -ENOMEM, or
+ * another error of provider_tree_add(). */
+static int keep_class(Moves *moves, const char *resource_class, Error *reterr)
+{
+        _cleanup_(string_set_done) StringSet linked = STRING_SET_INIT;
+        int r = string_set_add(&moves->reshape->kept, resource_class);
+
+        if (r < 0 || find_linked(moves->update, resource_class, &linked) < 0)
+                return error_oom(reterr);
+        for (size_t i = 0; i < moves->n_moves; i++) {
+                Move *move = &moves->moves[i];
+                size_t n_linked = linked.n_items;
+
+                if (!concerns(move, &linked))
+                        continue;
+                if (put_back(moves, move) < 0 ||
+                    string_set_add(&moves->reshape->kept, move->resource_class) < 0 ||
+                    find_linked(moves->update, move->resource_class, &linked) < 0)
+                        return error_oom(reterr);
+                if (linked.n_items > n_linked)
+                        i = SIZE_MAX; /* look at all of them again */
+        }
+        for (size_t i = 0; i < linked.n_items; i++) {
+                r = restore_class(moves->update, linked.items[i], reterr);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
 }
 
 /* Collects the classes that leave a provider. */
@@ -567,9 +589,7 @@ static int move_or_keep(Moves *moves, Error *reterr)
                 r = move_class(moves);
         if (r <= 0)
                 return r < 0 ? error_oom(reterr) : 0;
-        if (string_set_add(&reshape->kept, moves->resource_class) < 0)
-                return error_oom(reterr);
-        r = keep_class(moves->update, moves->resource_class, reterr);
+        r = keep_class(moves, moves->resource_class, reterr);
         return r < 0 ? r : 1;
 }
 
