@@ -12,9 +12,9 @@
  * LIMITATIONS: CPUs and memory are coloured by the pins and the memory binding of domains. Those of
  * a claim without a domain look free. No CPU has the colour of a guest without <vcpupin>, or of one
  * that could not be read. If such a guest has a domain, the legend marks it as not pinned. A CPU
- * shows only the first guest that is pinned to it. Mdevs of a virtual function are not drawn, and
- * its slot looks free while a guest has only them. A virtual function without its physical function
- * is not drawn. At most 256 slots of a device are drawn. */
+ * shows only the first guest that is pinned to it. The slot of a virtual function shows the guest
+ * of its first mdev that has one. A virtual function without its physical function is not drawn. At
+ * most 256 slots of a device are drawn. */
 
 #include "ctl/print/draw.h"
 
@@ -291,6 +291,18 @@ static const Holder *find_promised(const Drawing *drawing, const char *device, s
         return NULL;
 }
 
+/* Finds the guest of a virtual function, or of its first mdev that has one. */
+static const Holder *find_function_holder(const Drawing *drawing, const SnapshotDevice *function)
+{
+        const Holder *holder = find_device_holder(drawing, "address", function->address);
+        size_t n;
+        const SnapshotMdev *mdevs = snapshot_mdevs_of(drawing->snapshot, function->name, &n);
+
+        for (size_t i = 0; !holder && i < n; i++)
+                holder = find_device_holder(drawing, "mdev", mdevs[i].uuid.text);
+        return holder ? holder : find_promised(drawing, function->name, 0);
+}
+
 /* Returns the memory of a guest in a host cell, in KiB, according to its domain. Memory that is
  * bound to several cells is divided equally. */
 static uint64_t find_memory_kib(const Holder *holder, unsigned cell)
@@ -469,12 +481,12 @@ static void add_slots(Slots *slots, const SnapshotDevice *device)
         for (uint64_t i = n_promised; i < MIN(n_available, (uint64_t)SLOTS_MAX); i++)
                 add_slot(slots, "free mdev", NULL, false);
         for (size_t i = 0; device->is_physical_function && i < snapshot->n_devices; i++) {
-                const char *address = snapshot->devices[i].address;
+                const SnapshotDevice *function = &snapshot->devices[i];
 
-                if (address[0] &&
-                    strcmp(snapshot->devices[i].physical_function, device->address) == 0)
-                        add_slot(slots, address,
-                                 find_device_holder(slots->drawing, "address", address), true);
+                if (function->address[0] &&
+                    strcmp(function->physical_function, device->address) == 0)
+                        add_slot(slots, function->address,
+                                 find_function_holder(slots->drawing, function), true);
         }
 }
 

@@ -130,6 +130,32 @@ static void test_promised_mdevs(void **state)
         assert_contains(capture.text, GUEST_C "  (claimed, no domain)");
 }
 
+/* The slot of a virtual function shows the guest of its mdev. */
+static void test_mdevs_of_virtual_functions(void **state)
+{
+        static const char host[] = "\"devices\": [{\"name\": \"pf\", \"address\": \"0000:51:00.0\","
+                                   "   \"is_physical_function\": true},"
+                                   " {\"name\": \"vf0\", \"address\": \"0000:51:02.0\","
+                                   "   \"physical_function\": \"0000:51:00.0\"},"
+                                   " {\"name\": \"vf1\", \"address\": \"0000:51:02.1\","
+                                   "   \"physical_function\": \"0000:51:00.0\"},"
+                                   " {\"name\": \"vf2\", \"address\": \"0000:51:02.2\","
+                                   "   \"physical_function\": \"0000:51:00.0\"}],"
+                                   "\"mdevs\": [{\"uuid\": \"" MDEV_1
+                                   "\", \"type\": \"nvidia-35\", \"parent\": \"vf0\"}],"
+                                   "\"domains\": [{\"uuid\": \"" GUEST_A "\", \"name\": \"a\","
+                                   "   \"state\": \"running\", \"mdevs\": [\"" MDEV_1 "\"]}]";
+        static const char claims[] = "{\"claims\": [{\"consumer\": \"" GUEST_C
+                                     "\", \"allocations\": [], \"devices\": [{\"device\": \"vf1\","
+                                     " \"mdev\": \"" MDEV_2 "\", \"exists\": false}]}]}";
+        _cleanup_(capture_done) Capture capture;
+
+        draw(&capture, host, TREE, claims);
+        assert_contains(capture.text, "<title>0000:51:02.0: a</title>");
+        assert_contains(capture.text, "<title>0000:51:02.1: " GUEST_C "</title>");
+        assert_contains(capture.text, "<title>0000:51:02.2: free</title>");
+}
+
 static void test_well_formed_and_the_same_again(void **state)
 {
         static const struct {
@@ -182,5 +208,5 @@ static void test_many_virtual_functions_take_rows(void **state)
         assert_contains(capture.text, "<title>0000:52:07.7: free</title>");
 }
 
-TEST_MAIN(test_colours_of_holders, test_promised_mdevs, test_well_formed_and_the_same_again,
-          test_many_virtual_functions_take_rows)
+TEST_MAIN(test_colours_of_holders, test_promised_mdevs, test_mdevs_of_virtual_functions,
+          test_well_formed_and_the_same_again, test_many_virtual_functions_take_rows)
