@@ -100,12 +100,16 @@ static int offer(TreeUpdate *update, Model model, uint64_t contexts, Error *rete
         return 0;
 }
 
-/* Returns whether the provider belongs to the agent: it is a child of the root and has the trait,
- * or only the inventory. Older versions of Placement lack the traits of some models. */
-static bool is_ours(const Provider *provider, const Provider *root, Model model)
+/* Returns whether the provider belongs to the agent: it is a child of the root and has the trait of
+ * the model, the owner trait, or only the inventory. Older versions of Placement lack the traits of
+ * some models. */
+static bool is_ours(const TreeUpdate *update, const Provider *provider, Model model)
 {
-        return uuid_equal(&provider->parent, &root->uuid) &&
+        const char *owner = update->config->owner_trait;
+
+        return uuid_equal(&provider->parent, &update->root->uuid) &&
                (string_set_contains(&provider->traits, models[model].trait) ||
+                (owner && owner[0] && string_set_contains(&provider->traits, owner)) ||
                 (provider->n_inventories == 1 &&
                  provider_find_inventory(provider, memory_encryption_class)));
 }
@@ -115,7 +119,7 @@ static void withdraw(const TreeUpdate *update, Model model)
 {
         Provider *provider = find_provider(update->tree, update->root, model);
 
-        if (!provider || !is_ours(provider, update->root, model))
+        if (!provider || !is_ours(update, provider, model))
                 return;
         if (!child_provider_remove(update, provider))
                 string_set_remove(&provider->traits, models[model].trait);

@@ -134,4 +134,21 @@ static void test_gone_without_its_trait_c6(void **state)
         assert_int_equal(tree->n_providers, 1);
 }
 
-TEST_MAIN(test_models_c6, test_reshape_c5_3, test_ownership_c10, test_gone_without_its_trait_c6)
+/* A provider of another writer keeps it; it goes after that one. */
+static void test_gone_after_a_foreign_child(void **state)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);
+        const Provider *sev;
+
+        update(HOST(SEV), tree, NULL, DRIVER_UPDATED);
+        fixture_put(tree, provider_tree_find_name(tree, "cn1_amd_sev"), "foreign", "CUSTOM_X=1");
+        update(HOST(""), tree, NULL, DRIVER_UPDATED);
+        sev = provider_tree_find_name(tree, "cn1_amd_sev");
+        assert_int_equal(sev->n_inventories, 0);
+        provider_tree_remove(tree, &provider_tree_find_name(tree, "foreign")->uuid);
+        update(HOST(""), tree, NULL, DRIVER_UPDATED);
+        assert_null(provider_tree_find_name(tree, "cn1_amd_sev"));
+}
+
+TEST_MAIN(test_models_c6, test_reshape_c5_3, test_ownership_c10, test_gone_without_its_trait_c6,
+          test_gone_after_a_foreign_child)
