@@ -71,15 +71,14 @@ static int look(Run *run, Error *reterr)
         prepare_plan_done(&run->plan);
         r = prepare_read_claims(run->config, &run->claims, reterr);
         known = r == 0;
-        r = prepare_read_host(run->paths, &run->config->driver.host, &run->host,
-                              known ? reterr : NULL);
+        r = prepare_read_host(run->paths, &run->config->driver.host, &run->host, reterr);
         if (r < 0)
                 return r;
         if (before.n_cards > 0)
                 prepare_carry_over(&before, &run->host);
         else
                 prepare_record_read(run->paths, &run->host);
-        r = prepare_read_open(run->paths, &run->host, known ? reterr : NULL);
+        r = prepare_read_open(run->paths, &run->host, reterr);
         if (r == 0 && known && prepare_plan(&run->host, &run->claims, &run->plan) < 0)
                 r = error_oom(reterr);
         return r < 0 ? r : !known;
