@@ -122,9 +122,9 @@ static int get_folders(sd_bus *bus, const char *name, const char *before, String
         return r;
 }
 
-/* Reads which folders the sandbox leaves writable. The state and runtime folders of the unit are
- * always among them. With ProtectSystem=strict ctl_unit_may_write() takes them for the only ones.
- * Other folders that systemd leaves writable, for example those of LogsDirectory=, are not read. */
+/* Reads which folders the sandbox leaves writable. The folders of state, run time, cache and logs
+ * of the unit are always among them. With ProtectSystem=strict ctl_unit_may_write() takes them for
+ * the only ones. Other folders that systemd leaves writable, as by BindPaths=, are not read. */
 static int get_sandbox(sd_bus *bus, CtlUnit *unit)
 {
         _cleanup_(string_set_done) StringSet folders = { 0 };
@@ -137,6 +137,10 @@ static int get_sandbox(sd_bus *bus, CtlUnit *unit)
                 r = get_folders(bus, "StateDirectory", LOCALSTATEDIR "/lib/", &folders);
         if (r >= 0)
                 r = get_folders(bus, "RuntimeDirectory", "/run/", &folders);
+        if (r >= 0)
+                r = get_folders(bus, "CacheDirectory", LOCALSTATEDIR "/cache/", &folders);
+        if (r >= 0)
+                r = get_folders(bus, "LogsDirectory", LOCALSTATEDIR "/log/", &folders);
         if (r < 0)
                 return r;
         unit->read_only = strcmp(protect, "strict") == 0;
