@@ -25,7 +25,7 @@ typedef struct CtlUnit {
         char **groups;      /* SupplementaryGroups=, NULL-terminated; NULL: none */
         int exit_status;    /* exit code of the main process, or number of the signal */
         bool read_only;     /* ProtectSystem=strict */
-        /* ReadWritePaths=, StateDirectory= and RuntimeDirectory= as absolute paths;
+        /* ReadWritePaths= and the folders of state, run time, cache and logs as absolute paths;
          * NULL-terminated */
         char **writable;
         CtlUnitCredential *credentials;
@@ -48,8 +48,8 @@ bool ctl_unit_explain(const CtlUnit *unit, Error *reterr);
 
 /* Checks whether the sandbox of the unit lets the service write below that folder. Only
  * ProtectSystem=strict restricts it here. Each folder outside of unit->writable then counts as
- * read-only, also those of CacheDirectory=, LogsDirectory=, BindPaths= and PrivateTmp=, and /dev.
- * Symbolic links are not followed. Pure. */
+ * read-only, also those of BindPaths= and PrivateTmp=, and /dev. Symbolic links are not followed.
+ * Pure. */
 bool ctl_unit_may_write(const CtlUnit *unit, const char *folder);
 
 /* Returns how the credential's file differs from the service's copy (static), or NULL if they are

@@ -198,8 +198,7 @@ static int read_time_limit(const char *text, uint64_t *ret_usec, Error *reterr)
 }
 
 /* Runs a cycle and waits for its end. A time limit that is reached is a failure with the first
- * reason of the status, or with the error of reading the status. An agent that ends during the call
- * looks the same. */
+ * reason of the status, or with the error of reading the status. */
 static int verb_sync(Ctl *ctl, Error *reterr)
 {
         _cleanup_free_ char *why = NULL;
