@@ -30,7 +30,7 @@ bool numa_is_at_root(const HostConfig *config, const char *resource_class);
  *
  * Smaller faults are joined to problem: a CPU for guests that is in no cell (it is left out), and
  * more reserved hugepages than a cell has of a size that it lists (all of them are reserved). So is
- * a host with memory of which no cell has any. Shared CPUs and memory at the root are no problem. */
+ * a host with memory of which no cell has any. Shared CPUs and memory at the root cause none. */
 int numa_check(const HostConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
                Error *problem, Error *reterr);
 

@@ -33,11 +33,11 @@ typedef struct PciView {
         bool has_parent;                /* the device itself counts, and not its functions */
         bool refused;                   /* its provider stays unchanged */
         bool one_time_use;
-        uint64_t n_devices;  /* devices that match, or that a domain has */
-        uint64_t n_unlisted; /* of these, the devices without a spec */
+        uint64_t n_devices; /* devices that match, or that a domain has */
         /* Number of these devices that domains have. A device that only the persistent definition
          * of a running domain has does not count. */
         uint64_t n_used;
+        uint64_t n_unlisted; /* devices of n_devices without a spec */
         char resource_class[RESOURCE_CLASS_MAX +
                             1]; /* "" if only devices without a spec are left */
         StringSet traits;

@@ -45,8 +45,8 @@ struct HttpTransfer {
         bool stands; /* active and stalled, when on_watch() last found a crowd */
         uint64_t started_usec;
         unsigned endpoint_number; /* number of the endpoint that the handle was set up for */
-        HttpEndpoint replaced;    /* that endpoint, if the client has another one since */
-        CURLcode code;            /* valid when it has ended */
+        HttpEndpoint replaced; /* the endpoint of the handle, if the client has another one since */
+        CURLcode code;         /* valid when it has ended */
 };
 
 typedef TAILQ_HEAD(TransferList, HttpTransfer) TransferList;
