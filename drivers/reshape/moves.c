@@ -619,12 +619,19 @@ static int move_classes(Moves *moves, const StringSet *classes, Error *reterr)
         return stays;
 }
 
-static void name_first_problem(const DriverReshape *reshape, Error *reterr)
+/* classes: those that should move. A class that is kept since an earlier call can be none of
+ * them. */
+static void name_first_problem(const DriverReshape *reshape, const StringSet *classes,
+                               Error *reterr)
 {
+        size_t i = 0;
         const ReshapeProblem *first = reshape->problems;
 
+        while (i + 1 < reshape->kept.n_items &&
+               !string_set_contains(classes, reshape->kept.items[i]))
+                i++;
         if (reshape->n_problems == 0)
-                error_setf(reterr, EBUSY, "%.60s cannot be moved", reshape->kept.items[0]);
+                error_setf(reterr, EBUSY, "%.60s cannot be moved", reshape->kept.items[i]);
         else if (reshape->n_problems == 1)
                 error_setf(reterr, EBUSY, "%.60s cannot be moved: consumer %s: %s",
                            first->resource_class, first->consumer.text, first->reason);
@@ -665,6 +672,6 @@ int reshape_moves_make(const TreeUpdate *update, DriverReshape *reshape, Error *
         if (reshape->consumers)
                 relax_limits(update, reshape->consumers, &moves.usage);
         if (r > 0)
-                name_first_problem(reshape, reterr);
+                name_first_problem(reshape, &classes, reterr);
         return r > 0 ? DRIVER_UPDATED_IN_PART : DRIVER_UPDATED;
 }

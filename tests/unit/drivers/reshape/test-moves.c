@@ -331,6 +331,27 @@ static void test_floating_guests_do_not_limit_a_reshape(void **state)
 }
 
 /* C5.2: the consumer is the migration, and the domain has the uuid of the instance */
+/* CUSTOM_A was kept before, and nothing of it is left. */
+static void test_the_error_names_a_class_that_stays(void **state)
+{
+        static const char *const kept[] = { "CUSTOM_A", "MEMORY_MB", "VCPU" };
+        const Shape shape = { .numa = true };
+        const HostConfig from = config_make(NULL, 0), to = config_of(&shape);
+        _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);
+        _cleanup_(snapshot_unrefp) Snapshot *host = host_new(HOST);
+        DriverReshape reshape = { 0 };
+        Error error = ERROR_NULL;
+
+        for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
+                assert_int_equal(string_set_add(&reshape.kept, kept[i]), 1);
+        assert_int_equal(provider_update(&from, host, NULL, tree, "cn1", NULL, NULL),
+                         DRIVER_UPDATED);
+        assert_int_equal(provider_update(&to, host, NULL, tree, "cn1", &reshape, &error),
+                         DRIVER_UPDATED_IN_PART);
+        assert_non_null(strstr(error.text, "MEMORY_MB cannot be moved"));
+        driver_reshape_done(&reshape);
+}
+
 static void test_alias(void **state)
 {
         static const Case test = { "a migration",
@@ -408,4 +429,5 @@ static void test_limits_of_what_is_used(void **state)
 }
 
 TEST_MAIN(test_limits_of_what_is_used, test_cells, test_dedicated_cpus,
-          test_floating_guests_do_not_limit_a_reshape, test_alias, test_renamed_classes)
+          test_floating_guests_do_not_limit_a_reshape, test_the_error_names_a_class_that_stays,
+          test_alias, test_renamed_classes)
