@@ -26,21 +26,35 @@ static void answer_all(Fixture *fixture)
                 connection_answer(&fixture->server.connections[i]);
 }
 
+static bool all_ended(const Result *results, size_t n)
+{
+        for (size_t i = 0; i < n; i++)
+                if (results[i].n_calls == 0)
+                        return false;
+        return true;
+}
+
 /* Answers in turns of 5 ms, so that more requests at a time get more answers per second, until the
- * highest limit is in use. */
+ * highest limit is in use. A busy machine can need more than one round of requests. */
 static void warm_up(Fixture *fixture)
 {
-        Result results[60] = { 0 };
+        for (int round = 0;
+             round < 20 && fixture->server.n_connections < fixture->config.max_connections;
+             round++) {
+                Result results[60] = { 0 };
 
-        fixture->server.hold = true;
-        get_all(fixture, results, ARRAY_SIZE(results));
-        while (fixture->server.n_connections < fixture->config.max_connections) {
-                run_for(fixture, 5 * USEC_PER_MSEC);
-                for (size_t i = 0; i < fixture->server.n_connections; i++)
-                        connection_answer(&fixture->server.connections[i]);
+                fixture->server.hold = true;
+                get_all(fixture, results, ARRAY_SIZE(results));
+                while (fixture->server.n_connections < fixture->config.max_connections &&
+                       !all_ended(results, ARRAY_SIZE(results))) {
+                        run_for(fixture, 5 * USEC_PER_MSEC);
+                        for (size_t i = 0; i < fixture->server.n_connections; i++)
+                                connection_answer(&fixture->server.connections[i]);
+                }
+                fixture->server.hold = false;
+                run_until(fixture, results, ARRAY_SIZE(results));
         }
-        fixture->server.hold = false;
-        run_until(fixture, results, ARRAY_SIZE(results));
+        assert_int_equal(fixture->server.n_connections, fixture->config.max_connections);
         fixture->server.n_requests = fixture->server.n_held = 0;
 }
 
