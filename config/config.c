@@ -21,11 +21,9 @@
 #include "base/read-file.h"
 #include "base/secret.h"
 #include "base/text.h"
-#include "config/cleans.h"
-#include "config/prepares.h"
 #include "config/search.h"
+#include "config/sections.h"
 #include "config/settings.h"
-#include "config/shapes.h"
 #include "drivers/driver-config.h"
 #include "report/keystone/config.h"
 #include "report/session/nova-mode.h"
@@ -73,9 +71,7 @@ Config *config_free(Config *config)
         for (const ConfigOption *o = config_options; o->key; o++)
                 config_option_done(o, config);
         free_mdev_types(&config->driver.host);
-        config_prepares_done(&config->driver.host);
-        config_cleans_done(&config->driver.host);
-        config_shapes_done(&config->driver.host);
+        config_sections_done(&config->driver.host);
         pci_specs_done(&config->driver.host.pci_specs);
         strings_free(config->files);
         string_set_done(&config->warnings);
@@ -662,11 +658,7 @@ static int config_make(Config **ret, ConfigSettings *settings, Error *reterr)
         if (r >= 0)
                 r = load_pci_specs(config, settings, reterr);
         if (r >= 0)
-                r = config_load_prepares(&config->driver.host, settings, reterr);
-        if (r >= 0)
-                r = config_load_cleans(&config->driver.host, settings, reterr);
-        if (r >= 0)
-                r = config_load_shapes(&config->driver.host, settings, reterr);
+                r = config_load_sections(&config->driver.host, settings, reterr);
         if (r >= 0)
                 r = finish_placement(config, settings, reterr);
         if (r < 0)
