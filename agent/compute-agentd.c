@@ -22,6 +22,8 @@
 #include "base/folder-owner.h"
 #include "base/log.h"
 #include "base/message-ids.h"
+#include "base/secret.h"
+#include "base/text.h"
 #include "config/config.h"
 #include "config/service-access.h"
 
@@ -103,6 +105,28 @@ static void on_config_warning(const char *text, void *userdata)
         log_warning("%s", text);
 }
 
+/* Replaces endpoint, token and auth_type of [placement] by those of a Placement behind a Unix
+ * socket that accepts the token "admin", and sets has_placement. The other options stay. Returns
+ * -ENOMEM on failure; then nothing is changed. */
+static int use_direct(Config *config, const char *socket)
+{
+        char *endpoint = text_format("unix://%s", socket), *token = secret_copy("admin");
+
+        if (!endpoint || !token) {
+                free(endpoint);
+                secret_free(token);
+                return -ENOMEM;
+        }
+        free(config->placement_endpoint);
+        secret_free(config->placement_token);
+        config->placement_endpoint = endpoint;
+        config->placement_token = token;
+        config->has_placement = true;
+        config->reporter.auth.kind = REPORTER_AUTH_ADMIN_TOKEN;
+        config_lend_strings(config);
+        return 0;
+}
+
 /* Continues as the owner of the state directory, if the program runs as root
  * (folder_owner_become()). The secrets were read before with the configuration. */
 static int leave_root(const Config *config, Error *reterr)
@@ -173,7 +197,7 @@ int main(int argc, char *argv[])
                 daemon_notify_failed(error_text(&error, r));
                 return EXIT_CONFIG_ERROR;
         }
-        if (options.direct && config_set_direct(config, options.direct) < 0) {
+        if (options.direct && use_direct(config, options.direct) < 0) {
                 log_error("Out of memory.");
                 return EXIT_FAILURE;
         }

@@ -19,7 +19,6 @@
 #include "config/config.h"
 
 #include "base/read-file.h"
-#include "base/secret.h"
 #include "base/text.h"
 #include "config/search.h"
 #include "config/sections.h"
@@ -603,25 +602,6 @@ void config_lend_strings(Config *config)
         config->reporter.http.user_agent = "compute-agent/" PACKAGE_VERSION;
 }
 
-int config_set_direct(Config *config, const char *socket)
-{
-        char *endpoint = text_format("unix://%s", socket), *token = secret_copy("admin");
-
-        if (!endpoint || !token) {
-                free(endpoint);
-                secret_free(token);
-                return -ENOMEM;
-        }
-        free(config->placement_endpoint);
-        secret_free(config->placement_token);
-        config->placement_endpoint = endpoint;
-        config->placement_token = token;
-        config->has_placement = true;
-        config->reporter.auth.kind = REPORTER_AUTH_ADMIN_TOKEN;
-        config_lend_strings(config);
-        return 0;
-}
-
 /* Warns about secrets in files that all users can read. */
 static void warn_readable_secrets(const ConfigSettings *settings)
 {
@@ -677,6 +657,15 @@ int config_find_files(const char *file, ConfigWarning warning, void *userdata, c
         return config_search(roots, file, warning, userdata, ret, reterr);
 }
 
+static int read_files(ConfigSettings *settings, char *const paths[], Error *reterr)
+{
+        int r = 0;
+
+        for (char *const *path = paths; *path && r >= 0; path++)
+                r = config_file_read(settings, *path, reterr);
+        return r;
+}
+
 int config_load_hook(Config **ret, const char *file, Error *reterr)
 {
         _cleanup_(config_settings_done) ConfigSettings settings = {};
@@ -687,7 +676,7 @@ int config_load_hook(Config **ret, const char *file, Error *reterr)
                 return error_oom(reterr);
         r = config_find_files(file, NULL, NULL, &config->files, reterr);
         if (r >= 0)
-                r = config_settings_read(&settings, config->files, reterr);
+                r = read_files(&settings, config->files, reterr);
         if (r >= 0)
                 r = config_expand(&settings, "hook", reterr);
         if (r >= 0)
@@ -752,7 +741,7 @@ int config_load(Config **ret, const char *file, ConfigWarning warning, void *use
 
         r = config_find_files(file, collect, &collector, &paths, reterr);
         if (r >= 0)
-                r = config_settings_read(&settings, paths, reterr);
+                r = read_files(&settings, paths, reterr);
         if (r >= 0)
                 r = follow_auth(&settings, reterr);
         if (r >= 0)

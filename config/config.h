@@ -122,11 +122,6 @@ int config_load(Config **ret, const char *file, ConfigWarning warning, void *use
  * of config_load(). */
 int config_load_hook(Config **ret, const char *file, Error *reterr);
 
-/* Replaces endpoint, token and auth_type of [placement] by those of a Placement behind a Unix
- * socket that accepts the token "admin", and sets has_placement. The other options stay. Returns
- * -ENOMEM on failure; then nothing is changed. */
-int config_set_direct(Config *config, const char *socket);
-
 /* Finds the files that config_load() would read, NULL-terminated. The caller frees with
  * strings_free(). Returns the errors of config_search(). Blocks on the disk. */
 int config_find_files(const char *file, ConfigWarning warning, void *userdata, char ***ret,

@@ -29,15 +29,6 @@
 
 #include "config/nova-options-list.h"
 
-int config_settings_read(ConfigSettings *settings, char *const paths[], Error *reterr)
-{
-        int r = 0;
-
-        for (char *const *path = paths; *path && r >= 0; path++)
-                r = config_file_read(settings, *path, reterr);
-        return r;
-}
-
 /* Checks whether two names mean the same section. Upper and lower case are equal, and the number of
  * blanks before NAME of [device_prepare NAME] and its like does not matter. */
 static bool is_same_section(const char *a, const char *b)
@@ -479,7 +470,12 @@ int config_set_from_settings(const ConfigOption *option, void *base, ConfigSetti
 /* Checks whether this agent has the section. */
 static bool has_section(const char *section)
 {
-        return config_find_kind(section, NULL) || config_knows_section(section);
+        if (config_find_kind(section, NULL))
+                return true;
+        for (const ConfigOption *o = config_options; o->key; o++)
+                if (strcasecmp(o->section, section) == 0)
+                        return true;
+        return false;
 }
 
 /* Checks whether the tables have the option. */

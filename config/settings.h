@@ -7,10 +7,6 @@
 #include "config/file.h"
 #include "config/table.h"
 
-/* Adds the files in that order. The paths are borrowed as long as the settings exist. Returns the
- * errors of config_file_read(). */
-int config_settings_read(ConfigSettings *settings, char *const paths[], Error *reterr);
-
 /* Replaces the references in the values of a section that count for an option of this agent, as
  * oslo.config does. section NULL: all sections.
  *

@@ -498,23 +498,15 @@ const char *config_section_name(const char *section, const ConfigOption *options
         return kind && kind->options == options ? name : NULL;
 }
 
-bool config_knows_section(const char *section)
-{
-        for (const ConfigOption *o = config_options; o->key; o++)
-                if (strcasecmp(o->section, section) == 0)
-                        return true;
-        return false;
-}
-
 const ConfigOption *config_find_option(const ConfigOption *options, const char *section,
                                        const char *key)
 {
         for (const ConfigOption *o = options; o->key; o++) {
                 if (strcasecmp(o->section, section) == 0 && strcasecmp(o->key, key) == 0)
                         return o;
-                for (const ConfigOldName *old = o->old; old->key; old++)
-                        if (strcasecmp(old->section ?: o->section, section) == 0 &&
-                            strcasecmp(old->key, key) == 0)
+                for (size_t i = 0; o->old[i].key; i++)
+                        if (strcasecmp(o->old[i].section ?: o->section, section) == 0 &&
+                            strcasecmp(o->old[i].key, key) == 0)
                                 return o;
         }
         return NULL;

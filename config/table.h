@@ -37,17 +37,15 @@ typedef struct ConfigWord {
         int value;
 } ConfigWord;
 
-/* An older name of an option, in its own section unless section is set. A table ends with a NULL
- * key. */
-typedef struct ConfigOldName {
-        const char *section, *key;
-} ConfigOldName;
-
 #define CONFIG_OLD_NAMES_MAX 2
 
 typedef struct ConfigOption {
         const char *section, *key;
-        ConfigOldName old[CONFIG_OLD_NAMES_MAX + 1]; /* the new name wins within a file */
+        /* Older names, in the section of the option unless section is set. The new name wins within
+         * a file. The list ends with a NULL key. */
+        struct {
+                const char *section, *key;
+        } old[CONFIG_OLD_NAMES_MAX + 1];
         ConfigType type;
         size_t offset;             /* in Config, or the struct of a section's kind */
         const char *default_value; /* as in a file; NULL: the member stays 0 or NULL */
@@ -91,9 +89,6 @@ const ConfigKind *config_find_kind(const char *section, const char **ret_name);
 /* Returns the name of a section whose kind has these options, borrowed, or NULL for another
  * section. */
 const char *config_section_name(const char *section, const ConfigOption *options);
-
-/* Checks whether config_options has an option in the section. */
-bool config_knows_section(const char *section);
 
 /* Finds an option by its present or an old name. NULL: there is none. */
 const ConfigOption *config_find_option(const ConfigOption *options, const char *section,
