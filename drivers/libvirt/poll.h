@@ -15,7 +15,7 @@
 #include "drivers/disk-check.h"
 #include "drivers/libvirt/poll-cache.h"
 
-/* Polls and returns a sealed snapshot, without the facts of drivers/libvirt/facts.h. disk can be
+/* Polls and returns a sealed snapshot, without the facts that driver.c adds. disk can be
  * NULL; otherwise the poll waits for it for at most DISK_CHECK_TIMEOUT_USEC. Negative errno with an
  * error text. A poll that began and failed has emptied the cache. */
 int libvirt_poll(virConnectPtr connection, PollCache *cache, DriverPollKind kind, DiskCheck *disk,
