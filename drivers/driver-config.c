@@ -137,6 +137,26 @@ static int check_images(const HostConfig *config, Error *reterr)
                 "[libvirt] images_type = lvm needs images_storage_pool, the libvirt storage pool of the disks");
 }
 
+/* Checks each entry of reserved_huge_pages, also that no two have the same cell and size. */
+static int check_huge_pages(const HostConfig *config, Error *reterr)
+{
+        for (char **text = config->reserved_huge_pages; text && *text; text++) {
+                HugePagesReserve reserve, other;
+                int r = huge_pages_parse_reserve(*text, &reserve, reterr);
+
+                if (r < 0)
+                        return error_prefixf(reterr, r, "reserved_huge_pages");
+                for (char **before = config->reserved_huge_pages; before < text; before++)
+                        if (huge_pages_parse_reserve(*before, &other, NULL) == 0 &&
+                            other.cell == reserve.cell && other.size_kib == reserve.size_kib)
+                                return error_setf(
+                                        reterr, EINVAL,
+                                        "reserved_huge_pages: \"%.60s\" and \"%.60s\" are for the same pages. Remove one of them",
+                                        *before, *text);
+        }
+        return 0;
+}
+
 int driver_config_check(const HostConfig *config, Error *reterr)
 {
         int r;
@@ -156,7 +176,7 @@ int driver_config_check(const HostConfig *config, Error *reterr)
             (r = check_amount("reserved_host_disk_mb", config->reserved_host_disk_mb, reterr)) < 0)
                 return r;
         if ((r = cpu_plan_check(config, reterr)) < 0 ||
-            (r = huge_pages_check(config, reterr)) < 0 || (r = check_memory(config, reterr)) < 0 ||
+            (r = check_huge_pages(config, reterr)) < 0 || (r = check_memory(config, reterr)) < 0 ||
             (r = check_images(config, reterr)) < 0)
                 return r;
         if (config->owner_trait && config->owner_trait[0] &&

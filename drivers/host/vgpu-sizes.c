@@ -40,8 +40,10 @@ void vgpu_sizes_done(VgpuSizes *sizes)
 }
 
 /* Parses the end of a name, for example "-2Q", "-48Q" or "-0B4". The number is the framebuffer in
- * GiB, and 0 means 512 MiB. The letter is the series. Characters after the letter are ignored. */
-uint64_t vgpu_framebuffer_of_name(const char *name)
+ * GiB, and 0 means 512 MiB. The letter is the series. Characters after the letter are ignored.
+ * Returns MiB: 0 if the name does not say it, and for MIG-backed types ("NVIDIA A100-1-5C"), whose
+ * number depends on the MIG layout and not only on the framebuffer. */
+static uint64_t framebuffer_of_name(const char *name)
 {
         const char *dash = strrchr(name, '-'), *c;
         uint64_t gib = 0;
@@ -130,7 +132,7 @@ static uint32_t number_of(const char *id)
 uint64_t vgpu_sizes_of_type(const VgpuSizes *sizes, const SnapshotDevice *device,
                             const MdevType *type)
 {
-        uint64_t mib = vgpu_framebuffer_of_name(type->name);
+        uint64_t mib = framebuffer_of_name(type->name);
         uint32_t number = number_of(type->id);
 
         return mib || !number ? mib : get(sizes, device, number);
@@ -147,7 +149,7 @@ static int note_types(VgpuSizes *sizes, const SnapshotDevice *device, bool *chan
         for (size_t i = 0; i < device->n_mdev_types; i++) {
                 const MdevType *type = &device->mdev_types[i];
                 const VgpuSize size = { device->vendor_id, device->product_id, number_of(type->id),
-                                        vgpu_framebuffer_of_name(type->name) };
+                                        framebuffer_of_name(type->name) };
 
                 if (size.type && set(sizes, &size, changed) < 0)
                         return -ENOMEM;

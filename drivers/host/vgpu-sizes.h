@@ -32,11 +32,6 @@ typedef struct VgpuSizes {
 
 void vgpu_sizes_done(VgpuSizes *sizes);
 
-/* Returns the framebuffer of a type in MiB by its name, for example 2048 for "NVIDIA L40S-2Q" and
- * 512 for "GRID M10-0B". Returns 0 if the name does not say it, and for MIG-backed types ("NVIDIA
- * A100-1-5C"), whose number depends on the MIG layout and not only on the framebuffer. */
-uint64_t vgpu_framebuffer_of_name(const char *name);
-
 /* Adds what the snapshot proves. Only virtual functions that become a vGPU without an mdev
  * (is_vgpu_function) count. *ret_changed: a size is new or larger. New sizes are ignored when there
  * are VGPU_SIZES_MAX already. After -ENOMEM some sizes are added. */

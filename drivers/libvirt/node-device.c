@@ -24,12 +24,6 @@ void node_device_done(NodeDevice *device)
         *device = (NodeDevice){ 0 };
 }
 
-bool node_device_changes_silently(const NodeDevice *device)
-{
-        return device->kind == NODE_DEVICE_DEVICE &&
-               snapshot_device_changes_silently(&device->device);
-}
-
 /* Parses an id and a name, as in <vendor id='0x10de'>NVIDIA Corporation</vendor>. */
 static int read_id(const XmlNode *node, const char *what, uint32_t *ret_id, char **ret_name,
                    Error *reterr)

@@ -23,9 +23,6 @@ typedef struct NodeDevice {
 
 void node_device_done(NodeDevice *device);
 
-/* Returns snapshot_device_changes_silently() for a device, and false for other kinds. */
-bool node_device_changes_silently(const NodeDevice *device);
-
 /* Parses the XML. The caller frees ret with node_device_done(). -EBADMSG with an error text,
  * -ENOMEM. */
 int node_device_parse(const char *text, NodeDevice *ret, Error *reterr);

@@ -290,7 +290,8 @@ const NodeDevice *poll_cache_find_device(PollCache *cache, const char *name)
 
 bool poll_cache_is_silent(const PollCache *cache, const NodeDevice *device)
 {
-        return !cache->keeps_silent && node_device_changes_silently(device);
+        return !cache->keeps_silent && device->kind == NODE_DEVICE_DEVICE &&
+               snapshot_device_changes_silently(&device->device);
 }
 
 const SnapshotDomain *poll_cache_find_domain(PollCache *cache, const char *uuid, bool *ret_stale)

@@ -122,36 +122,6 @@ static int restore_class(const TreeUpdate *update, const char *resource_class, E
         return 0;
 }
 
-/* Adds the classes into which this rule would have turned the class of this provider. */
-static int link_class(const TreeUpdate *update, const Provider *from, ReshapeRule rule,
-                      const char *resource_class, StringSet *ret)
-{
-        const Provider *after = provider_tree_find(update->tree, &from->uuid);
-        int r = 0;
-
-        switch (rule) {
-        case RESHAPE_RULE_RENAME:
-                return string_set_add(ret, reshape_new_name(update->config, resource_class));
-        case RESHAPE_RULE_CELLS:
-                if (strcmp(resource_class, "MEMORY_MB") == 0 ||
-                    reshape_tree_has_class(update->before, &update->root->uuid, "PCPU") ==
-                            reshape_tree_has_class(update->tree, &update->root->uuid, "PCPU"))
-                        return 0;
-                r = string_set_add(ret, "VCPU");
-                return r < 0 ? r : string_set_add(ret, "PCPU");
-        case RESHAPE_RULE_MDEVS:
-                for (size_t i = 0; r >= 0 && i < update->mdevs.n_offers; i++)
-                        r = string_set_add(ret, update->mdevs.offers[i].type->mdev_class);
-                return r;
-        case RESHAPE_RULE_CARD:
-                return string_set_add(ret, reshape_card_class(update, from));
-        case RESHAPE_RULE_REGROUP:
-                return string_set_add(ret, after->inventories[0].resource_class);
-        default:
-                return 0;
-        }
-}
-
 /* Collects the class and all classes into which it would have turned. */
 static int find_linked(const TreeUpdate *update, const char *resource_class, StringSet *ret)
 {
@@ -162,8 +132,7 @@ static int find_linked(const TreeUpdate *update, const char *resource_class, Str
 
                 if (provider_find_inventory(from, resource_class) &&
                     provider_tree_in_subtree(update->before, from, &update->root->uuid) &&
-                    link_class(update, from, reshape_rule_find(update, from, resource_class),
-                               resource_class, ret) < 0)
+                    reshape_rule_list_classes(update, from, resource_class, ret) < 0)
                         return -ENOMEM;
         }
         return 0;

@@ -37,7 +37,8 @@ const char *reshape_new_name(const HostConfig *config, const char *resource_clas
         return NULL;
 }
 
-bool reshape_tree_has_class(const ProviderTree *tree, const Uuid *root, const char *resource_class)
+/* Returns whether the root or a provider below it has the class. */
+static bool tree_has_class(const ProviderTree *tree, const Uuid *root, const char *resource_class)
 {
         for (size_t i = 0; i < tree->n_providers; i++)
                 if (provider_find_inventory(tree->providers[i], resource_class) &&
@@ -48,12 +49,12 @@ bool reshape_tree_has_class(const ProviderTree *tree, const Uuid *root, const ch
 
 static bool has_class_now(const TreeUpdate *update, const char *resource_class)
 {
-        return reshape_tree_has_class(update->tree, &update->root->uuid, resource_class);
+        return tree_has_class(update->tree, &update->root->uuid, resource_class);
 }
 
 static bool has_class_before(const TreeUpdate *update, const char *resource_class)
 {
-        return reshape_tree_has_class(update->before, &update->root->uuid, resource_class);
+        return tree_has_class(update->before, &update->root->uuid, resource_class);
 }
 
 static bool is_cpu(const char *resource_class)
@@ -171,6 +172,34 @@ ReshapeRule reshape_rule_find(const TreeUpdate *update, const Provider *from,
             memory_encryption_find_sev(update->tree, update->root))
                 return RESHAPE_RULE_CONTEXT;
         return find_regrouped(from, after) ? RESHAPE_RULE_REGROUP : RESHAPE_RULE_NONE;
+}
+
+int reshape_rule_list_classes(const TreeUpdate *update, const Provider *from,
+                              const char *resource_class, StringSet *ret)
+{
+        const Provider *after = provider_tree_find(update->tree, &from->uuid);
+        int r = 0;
+
+        switch (reshape_rule_find(update, from, resource_class)) {
+        case RESHAPE_RULE_RENAME:
+                return string_set_add(ret, reshape_new_name(update->config, resource_class));
+        case RESHAPE_RULE_CELLS:
+                if (strcmp(resource_class, memory) == 0 ||
+                    has_class_before(update, pcpu) == has_class_now(update, pcpu))
+                        return 0;
+                r = string_set_add(ret, vcpu);
+                return r < 0 ? r : string_set_add(ret, pcpu);
+        case RESHAPE_RULE_MDEVS:
+                for (size_t i = 0; r >= 0 && i < update->mdevs.n_offers; i++)
+                        r = string_set_add(ret, update->mdevs.offers[i].type->mdev_class);
+                return r;
+        case RESHAPE_RULE_CARD:
+                return string_set_add(ret, find_card_offer(update, from)->type->mdev_class);
+        case RESHAPE_RULE_REGROUP:
+                return string_set_add(ret, after->inventories[0].resource_class);
+        default:
+                return 0;
+        }
 }
 
 bool reshape_rule_concerns(const TreeUpdate *update, const ReshapeItem *item)
@@ -567,11 +596,6 @@ static int place_mdevs(const TreeUpdate *update, const ReshapeItem *item, Consum
                         return r;
         }
         return 0;
-}
-
-const char *reshape_card_class(const TreeUpdate *update, const Provider *from)
-{
-        return find_card_offer(update, from)->type->mdev_class;
 }
 
 /* Moves a vGPU from the provider of its virtual function to that of the card. */

@@ -34,6 +34,10 @@ typedef enum ReshapeRule {
 ReshapeRule reshape_rule_find(const TreeUpdate *update, const Provider *from,
                               const char *resource_class);
 
+/* Adds the classes into which the rule of the class would turn it on this provider. -ENOMEM. */
+int reshape_rule_list_classes(const TreeUpdate *update, const Provider *from,
+                              const char *resource_class, StringSet *ret);
+
 /* An amount that must move. */
 typedef struct ReshapeItem {
         const Consumer *consumer;    /* its allocations, without the amount that moves */
@@ -52,12 +56,5 @@ bool reshape_rule_concerns(const TreeUpdate *update, const ReshapeItem *item);
 int reshape_rule_place(const TreeUpdate *update, ReshapeRule rule, const ReshapeItem *item,
                        Consumer *parts, Error *reterr);
 
-/* Returns the class of the vGPUs of the card to which RESHAPE_RULE_CARD moves the provider's class,
- * borrowed. Call it only if reshape_rule_find() returned this rule. */
-const char *reshape_card_class(const TreeUpdate *update, const Provider *from);
-
 /* Returns the configured new name of a class, borrowed, or NULL. */
 const char *reshape_new_name(const HostConfig *config, const char *resource_class);
-
-/* Returns whether the root or a provider below it has the class. */
-bool reshape_tree_has_class(const ProviderTree *tree, const Uuid *root, const char *resource_class);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Parses reserved_huge_pages, rejects two entries for the same pages, and finds the number of
- * reserved pages of a cell. Also names the resource classes of hugepages, and finds the size of the
- * host's ordinary pages. These are the smallest pages of any cell, if they have at most
- * ORDINARY_MAX_KIB; all others are hugepages.
+/* Parses reserved_huge_pages, and finds the number of reserved pages of a cell. Also names the
+ * resource classes of hugepages, and finds the size of the host's ordinary pages. These are the
+ * smallest pages of any cell, if they have at most ORDINARY_MAX_KIB; all others are hugepages.
  *
  * An entry has the parts node, size and count, in any order and each once. Blanks around words are
  * allowed, as in oslo.config, but not between a size and its unit. Letters can be of either case. A
@@ -18,7 +17,6 @@
 #include <string.h>
 #include <strings.h>
 
-#define OPTION "reserved_huge_pages"
 /* Largest ordinary page of any processor, in KiB. If the smallest page of a host is larger, the
  * host lists no ordinary pages. */
 #define ORDINARY_MAX_KIB 64
@@ -118,26 +116,6 @@ int huge_pages_parse_reserve(const char *text, HugePagesReserve *ret, Error *ret
                 return error_setf(reterr, EINVAL,
                                   "\"%.60s\" is not of the form node:0,size:2048,count:64", text);
         *ret = (HugePagesReserve){ (unsigned)values[0], values[1], values[2] };
-        return 0;
-}
-
-int huge_pages_check(const HostConfig *config, Error *reterr)
-{
-        for (char **text = config->reserved_huge_pages; text && *text; text++) {
-                HugePagesReserve reserve, other;
-                int r = huge_pages_parse_reserve(*text, &reserve, reterr);
-
-                if (r < 0)
-                        return error_prefixf(reterr, r, OPTION);
-                for (char **before = config->reserved_huge_pages; before < text; before++)
-                        if (huge_pages_parse_reserve(*before, &other, NULL) == 0 &&
-                            other.cell == reserve.cell && other.size_kib == reserve.size_kib)
-                                return error_setf(
-                                        reterr, EINVAL,
-                                        OPTION
-                                        ": \"%.60s\" and \"%.60s\" are for the same pages. Remove one of them",
-                                        *before, *text);
-        }
         return 0;
 }
 

@@ -20,10 +20,6 @@ typedef struct HugePagesReserve {
  * without iB or B are units. -EINVAL with an error text. */
 int huge_pages_parse_reserve(const char *text, HugePagesReserve *ret, Error *reterr);
 
-/* Checks every entry of the option. -EINVAL with the name of the option, also for two entries with
- * the same cell and size. */
-int huge_pages_check(const HostConfig *config, Error *reterr);
-
 /* Returns the number of reserved pages of this size in this cell. The configuration must be
  * valid. */
 uint64_t huge_pages_reserved(const HostConfig *config, unsigned cell, uint64_t size_kib);

@@ -331,17 +331,3 @@ int vgpu_cards_make(const HostConfig *config, const Snapshot *snapshot, const De
                 *ret = TAKE_STRUCT(cards);
         return r;
 }
-
-static int order_name(const void *key, const void *item)
-{
-        return strcmp(key, ((const VgpuCard *)item)->name);
-}
-
-VgpuCard *vgpu_cards_find(const VgpuCards *cards, const char *name)
-{
-        bool found;
-        size_t place = array_find(cards->items, sizeof(VgpuCard), cards->n_items, name, order_name,
-                                  &found);
-
-        return found ? &cards->items[place] : NULL;
-}

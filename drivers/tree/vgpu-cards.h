@@ -44,6 +44,3 @@ void vgpu_cards_done(VgpuCards *cards);
  * snapshot. -ENOMEM. */
 int vgpu_cards_make(const HostConfig *config, const Snapshot *snapshot, const DeviceFacts *known,
                     VgpuCards *ret);
-
-/* Returns the card with this libvirt name, or NULL. O(log n). */
-VgpuCard *vgpu_cards_find(const VgpuCards *cards, const char *name);

@@ -42,10 +42,14 @@ static void test_names(void **state)
                 { "NVIDIA RTX6000-Ada-24Q", 24576 },
         };
 
-        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-                if (vgpu_framebuffer_of_name(cases[i].name) != cases[i].mib)
-                        fail_msg("%s: %llu", cases[i].name,
-                                 (unsigned long long)vgpu_framebuffer_of_name(cases[i].name));
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                const SnapshotDevice device = { 0 };
+                const MdevType type = { .id = TEXT("nvidia-1"), .name = (char *)cases[i].name };
+                uint64_t mib = vgpu_sizes_of_type(NULL, &device, &type);
+
+                if (mib != cases[i].mib)
+                        fail_msg("%s: %llu", cases[i].name, (unsigned long long)mib);
+        }
 }
 
 /* Notes a poll and returns the size of the card, in MiB. */

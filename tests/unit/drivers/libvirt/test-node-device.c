@@ -280,7 +280,7 @@ static void test_changes_silently(void **state)
                 _cleanup_(node_device_done) NodeDevice node = { 0 };
 
                 parse_function(cases[i].members, &node);
-                if (node_device_changes_silently(&node) != cases[i].expected)
+                if (snapshot_device_changes_silently(&node.device) != cases[i].expected)
                         fail_msg("%s", cases[i].members);
         }
 }
@@ -296,7 +296,7 @@ static void test_a_bound_virtual_function_tells_its_changes(void **state)
               "<capability type='phys_function'><address domain='0x0000' bus='0x41' slot='0x00'"
               " function='0x0'/></capability></capability></device>",
               &node);
-        assert_false(node_device_changes_silently(&node));
+        assert_false(snapshot_device_changes_silently(&node.device));
 }
 
 TEST_MAIN(test_gpu, test_virtual_function, test_card_serial, test_other_parents,

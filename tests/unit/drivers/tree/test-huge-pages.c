@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "drivers/tree/huge-pages.h"
+
+#include "drivers/driver-config.h"
 #include "tests/fixtures/host.h"
 
 /* A4: reserved_huge_pages */
@@ -52,20 +54,20 @@ static void test_option(void **state)
         HostConfig config = { .reserved_huge_pages = values };
         Error error = ERROR_NULL;
 
-        assert_int_equal(huge_pages_check(&config, NULL), 0);
+        assert_int_equal(driver_config_check(&config, NULL), 0);
         assert_int_equal(huge_pages_reserved(&config, 0, 2048), 64);
         assert_int_equal(huge_pages_reserved(&config, 1, 2048), 5);
         assert_int_equal(huge_pages_reserved(&config, 0, 1048576), 1);
         assert_int_equal(huge_pages_reserved(&config, 1, 1048576), 0);
         assert_int_equal(huge_pages_reserved(&config, 2, 2048), 0);
         values[2] = TEXT("node:0,size:2MB,count:1");
-        assert_int_equal(huge_pages_check(&config, &error), -EINVAL);
+        assert_int_equal(driver_config_check(&config, &error), -EINVAL);
         assert_non_null(strstr(error.text, "are for the same pages"));
         values[2] = TEXT("64");
-        assert_int_equal(huge_pages_check(&config, &error), -EINVAL);
+        assert_int_equal(driver_config_check(&config, &error), -EINVAL);
         assert_non_null(strstr(error.text, "reserved_huge_pages"));
         config.reserved_huge_pages = NULL;
-        assert_int_equal(huge_pages_check(&config, NULL), 0);
+        assert_int_equal(driver_config_check(&config, NULL), 0);
         assert_int_equal(huge_pages_reserved(&config, 0, 2048), 0);
 }
 
