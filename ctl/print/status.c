@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Prints the status of the agent: "computectl status" on a terminal, one line for "watch", and the
- * last lines of the journal. All functions except ctl_journal_print() are pure, but for the time
- * zone.
+/* Prints the status of the agent: "computectl status" on a terminal, and one line for "watch".
  *
  * The document is an object (agent/bus/status.h), and each part of the page has a function. Reasons
  * and pending writes are left out if there are none. The verdict is the first line, and its colour
- * follows the member "state", as the exit code does. Limit: the journal is read for the present
- * boot only. */
+ * follows the member "state", as the exit code does. */
 
 #include "ctl/print/status.h"
 
@@ -17,18 +14,11 @@
 #include "formats/format-names.h"
 #include "formats/interface.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
-#include <systemd/sd-id128.h>
-#include <systemd/sd-journal.h>
-#include <time.h>
 
 #define INDENT      2 /* columns before the verdict */
 #define LABEL_WIDTH 11
-
-#define JOURNAL_INDENT 16 /* columns of the time */
-#define UNIT_MATCH     "_SYSTEMD_UNIT=compute-agent.service"
 
 static bool has_text(const json_t *object, const char *key)
 {
@@ -279,73 +269,4 @@ void ctl_status_print_line(const json_t *status, const json_t *tree, CtlPage *pa
                                ctl_json_u64(sum, "capacity"));
                 separator = ", ";
         }
-}
-
-static void journal_closep(sd_journal **journal)
-{
-        sd_journal_close(*journal);
-}
-
-/* Seeks the first line to print: n lines before the end of this boot's journal of the service.
- * -ENODATA: there is none. */
-static int find_lines(sd_journal *journal, unsigned n)
-{
-        char boot[sizeof("_BOOT_ID=") + SD_ID128_STRING_MAX] = "_BOOT_ID=";
-        sd_id128_t id;
-        int r;
-
-        r = sd_id128_get_boot(&id);
-        if (r < 0)
-                return r;
-        sd_id128_to_string(id, boot + strlen(boot));
-        r = sd_journal_add_match(journal, UNIT_MATCH, 0);
-        if (r < 0)
-                return r;
-        r = sd_journal_add_match(journal, boot, 0);
-        if (r < 0)
-                return r;
-        r = sd_journal_seek_tail(journal);
-        if (r < 0)
-                return r;
-        r = sd_journal_previous_skip(journal, n);
-        return r < 0 ? r : r == 0 ? -ENODATA : 0;
-}
-
-/* Prints an entry: local time and message. Messages are wrapped unless "all" is set. */
-static void print_entry(sd_journal *journal, CtlPage *page)
-{
-        const char *text;
-        const void *data;
-        char when[32];
-        uint64_t usec;
-        struct tm tm;
-        size_t n;
-
-        if (sd_journal_get_realtime_usec(journal, &usec) < 0 ||
-            sd_journal_get_data(journal, "MESSAGE", &data, &n) < 0)
-                return;
-        text = (const char *)data + strlen("MESSAGE=");
-        n -= strlen("MESSAGE=");
-        localtime_r(&(time_t){ (time_t)(usec / USEC_PER_SEC) }, &tm);
-        strftime(when, sizeof(when), "%b %d %H:%M:%S", &tm);
-        fprintf(page->output, "%s ", when);
-        if (!page->style.all) {
-                ctl_page_rest(page, JOURNAL_INDENT, CTL_PLAIN, "%.*s", (int)n, text);
-                return;
-        }
-        ctl_page_write(page, CTL_PLAIN, "%.*s", (int)n, text);
-        fputc('\n', page->output);
-}
-
-void ctl_journal_print(unsigned n, CtlPage *page)
-{
-        _cleanup_(journal_closep) sd_journal *journal = NULL;
-
-        if (sd_journal_open(&journal, SD_JOURNAL_LOCAL_ONLY | SD_JOURNAL_SYSTEM) < 0 ||
-            find_lines(journal, n) < 0)
-                return;
-        fputc('\n', page->output);
-        do
-                print_entry(journal, page);
-        while (sd_journal_next(journal) > 0);
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 /* "computectl status": from the document of the agent (agent/bus/status.h) to a page. Pure, except
- * for the journal and the time zone.
+ * for the time zone.
  *
  * For an agent that does not run the document is {"format": "compute-agent-status/1", "state":
  * "not-running", "summary"}. Times are microseconds of CLOCK_REALTIME; 0: never. */
@@ -31,8 +31,3 @@ void ctl_status_print(const json_t *status, CtlPage *page);
  * summary: "synced: Placement is equal to this host; 3 providers, 1 claim; VCPU 2/16, …". tree: a
  * document of TREE_FORMAT, or NULL. */
 void ctl_status_print_line(const json_t *status, const json_t *tree, CtlPage *page);
-
-/* Prints the last n entries of the service in the journal of this boot, and those that are written
- * during the call. In contrast to "systemctl status" it leaves out entries of systemd about the
- * unit. Prints nothing if the caller has no right to read them. Blocks on the disk. */
-void ctl_journal_print(unsigned n, CtlPage *page);

@@ -16,6 +16,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <systemd/sd-id128.h>
+#include <systemd/sd-journal.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/text.h"
@@ -35,7 +38,81 @@
 #define SYNC_TIMEOUT_MAX_SEC 86400
 #define RESHAPE_TIMEOUT_USEC (10 * 60 * USEC_PER_SEC)
 #define JOURNAL_LINES        10
+#define JOURNAL_INDENT       16 /* columns of the time */
+#define UNIT_MATCH           "_SYSTEMD_UNIT=compute-agent.service"
 #define NAMES_MAX            64 /* more than the number of verbs */
+
+static void journal_closep(sd_journal **journal)
+{
+        sd_journal_close(*journal);
+}
+
+/* Seeks the first line to print: n lines before the end of this boot's journal of the service.
+ * -ENODATA: there is none. */
+static int find_lines(sd_journal *journal, unsigned n)
+{
+        char boot[sizeof("_BOOT_ID=") + SD_ID128_STRING_MAX] = "_BOOT_ID=";
+        sd_id128_t id;
+        int r;
+
+        r = sd_id128_get_boot(&id);
+        if (r < 0)
+                return r;
+        sd_id128_to_string(id, boot + strlen(boot));
+        r = sd_journal_add_match(journal, UNIT_MATCH, 0);
+        if (r < 0)
+                return r;
+        r = sd_journal_add_match(journal, boot, 0);
+        if (r < 0)
+                return r;
+        r = sd_journal_seek_tail(journal);
+        if (r < 0)
+                return r;
+        r = sd_journal_previous_skip(journal, n);
+        return r < 0 ? r : r == 0 ? -ENODATA : 0;
+}
+
+/* Prints an entry: local time and message. Messages are wrapped unless "all" is set. */
+static void print_entry(sd_journal *journal, CtlPage *page)
+{
+        const char *text;
+        const void *data;
+        char when[32];
+        uint64_t usec;
+        struct tm tm;
+        size_t n;
+
+        if (sd_journal_get_realtime_usec(journal, &usec) < 0 ||
+            sd_journal_get_data(journal, "MESSAGE", &data, &n) < 0)
+                return;
+        text = (const char *)data + strlen("MESSAGE=");
+        n -= strlen("MESSAGE=");
+        localtime_r(&(time_t){ (time_t)(usec / USEC_PER_SEC) }, &tm);
+        strftime(when, sizeof(when), "%b %d %H:%M:%S", &tm);
+        fprintf(page->output, "%s ", when);
+        if (!page->style.all) {
+                ctl_page_rest(page, JOURNAL_INDENT, CTL_PLAIN, "%.*s", (int)n, text);
+                return;
+        }
+        ctl_page_write(page, CTL_PLAIN, "%.*s", (int)n, text);
+        fputc('\n', page->output);
+}
+
+/* Prints the last n entries of the service in the journal of this boot, and those that are written
+ * during the call. In contrast to "systemctl status" it leaves out entries of systemd about the
+ * unit. Prints nothing if the caller has no right to read them. Blocks on the disk. */
+static void print_journal(unsigned n, CtlPage *page)
+{
+        _cleanup_(journal_closep) sd_journal *journal = NULL;
+
+        if (sd_journal_open(&journal, SD_JOURNAL_LOCAL_ONLY | SD_JOURNAL_SYSTEM) < 0 ||
+            find_lines(journal, n) < 0)
+                return;
+        fputc('\n', page->output);
+        do
+                print_entry(journal, page);
+        while (sd_journal_next(journal) > 0);
+}
 
 /* Prints the status. The journal follows only for this host and on a page with hints. */
 static int verb_status(Ctl *ctl, Error *reterr)
@@ -49,7 +126,7 @@ static int verb_status(Ctl *ctl, Error *reterr)
                 ctl_open_pager(ctl);
                 ctl_print_document(ctl, status, ctl_status_print);
                 if (!ctl->options.json && ctl->page.style.legend && !ctl->options.host)
-                        ctl_journal_print(JOURNAL_LINES, &ctl->page);
+                        print_journal(JOURNAL_LINES, &ctl->page);
         }
         return (int)ctl_status_exit(status);
 }
