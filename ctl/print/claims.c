@@ -343,13 +343,17 @@ static void print_mappings(const json_t *claim, CtlPage *page)
         json_t *mappings = json_object_get(claim, "mappings"), *providers, *provider;
         CtlTable *table = ctl_table_new(page, columns, ARRAY_SIZE(columns));
         const char *suffix;
+        bool any = false;
         size_t i;
 
         json_object_foreach(mappings, suffix, providers)
-                json_array_foreach(providers, i, provider)
-                        if (suffix[0] && json_is_string(provider))
-                                add_mapping(table, claim, suffix, json_string_value(provider));
-        if (ctl_table_count(table) > 0)
+                json_array_foreach(providers, i, provider) {
+                        if (!suffix[0] || !json_is_string(provider))
+                                continue;
+                        add_mapping(table, claim, suffix, json_string_value(provider));
+                        any = true;
+                }
+        if (any && table)
                 fputc('\n', page->output);
         ctl_table_print(table);
 }

@@ -9,7 +9,7 @@
 
 #include "ctl/print/page.h"
 
-/* Prints the list of claims, and a line for each guest of ctl_claims_add_guests(). An empty list is
+/* Prints the list of claims, and a line for each guest of ctl_claims_find(). An empty list is
  * left out if there are guests. history: with the columns of ended claims. */
 void ctl_claims_print(const json_t *document, bool history, CtlPage *page);
 

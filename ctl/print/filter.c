@@ -2,7 +2,7 @@
 
 /* Selects the claims, events and guests that the command line names: by the filters of "claims" and
  * "history", and by the word of "who", "drain" and "history ID". Each selection removes the other
- * items from the document, so the printers need no filter. ctl_claims_add_guests() adds the guests
+ * items from the document, so the printers need no filter. ctl_claims_find() adds the guests
  * that have a device without a claim.
  *
  * The main structures are CtlFilter (all members must match) and Sought, a word that can name many
@@ -389,11 +389,6 @@ int ctl_claims_keep(json_t *document, const json_t *host, const char *name)
         return keep_items(document, "claims", host, name, has_device_or_provider);
 }
 
-int ctl_claims_find(json_t *document, const json_t *host, const char *what)
-{
-        return keep_items(document, "claims", host, what, claim_has);
-}
-
 /* Checks whether the host has that CPU or cell. */
 static bool has_place(const json_t *host, bool cpu, unsigned number)
 {
@@ -462,7 +457,8 @@ static json_t *make_guest(const json_t *domain, bool live)
                          ctl_json_text(domain, "name"), "next_start", !live);
 }
 
-int ctl_claims_add_guests(json_t *document, const json_t *host, const char *what)
+/* Adds the member "guests" for the word. */
+static int add_guests(json_t *document, const json_t *host, const char *what)
 {
         const json_t *domain, *claims = json_object_get(document, "claims");
         _cleanup_(sought_done) Sought sought;
@@ -483,6 +479,13 @@ int ctl_claims_add_guests(json_t *document, const json_t *host, const char *what
                         return -ENOMEM;
         }
         return 0;
+}
+
+int ctl_claims_find(json_t *document, const json_t *host, const char *what)
+{
+        int r = keep_items(document, "claims", host, what, claim_has);
+
+        return r < 0 ? r : add_guests(document, host, what);
 }
 
 /* Events. */

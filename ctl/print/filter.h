@@ -40,14 +40,11 @@ int ctl_claims_keep(json_t *document, const json_t *host, const char *name);
 
 /* Removes the claims that do not match the word: a host CPU ("cpu:5"), a host cell ("cell:1"), or
  * any other word. For that, a claim matches if ctl_claims_keep() would keep it, or by the uuid of
- * its consumer or the name of its guest. Returns -ENOMEM if memory ran out. */
+ * its consumer or the name of its guest. Then adds a member "guests": guests of the host's document
+ * that have the device, or a virtual function of the card, and no claim in the list. Both
+ * definitions of a domain count, live and persistent. For that, the word is an mdev's uuid, a PCI
+ * address, or libvirt's name of a PCI device. Returns -ENOMEM if memory ran out. */
 int ctl_claims_find(json_t *document, const json_t *host, const char *what);
-
-/* Adds a member "guests" to the claims: guests of the host's document that have the device, or a
- * virtual function of the card, and no claim in the list. Both definitions of a domain count, live
- * and persistent. what: an mdev's uuid, a PCI address, or libvirt's name of a PCI device. Returns
- * -ENOMEM if memory ran out. */
-int ctl_claims_add_guests(json_t *document, const json_t *host, const char *what);
 
 /* Finds the device of the host's document with that libvirt name or PCI address, in letters of
  * either case. Borrowed, or NULL. The empty word names no device. */

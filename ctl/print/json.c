@@ -12,20 +12,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-static const char *const mode_names[_CTL_JSON_MAX] = {
-        [CTL_JSON_OFF] = "off",
-        [CTL_JSON_SHORT] = "short",
-        [CTL_JSON_PRETTY] = "pretty",
-};
-
-CtlJson ctl_json_from_text(const char *text)
-{
-        for (int i = 0; i < _CTL_JSON_MAX; i++)
-                if (strcmp(text, mode_names[i]) == 0)
-                        return (CtlJson)i;
-        return _CTL_JSON_INVALID;
-}
-
 void ctl_json_print(const json_t *document, CtlJson mode, CtlPage *page)
 {
         /* With 15 digits 1.1 is printed as 1.1. The default of 17 digits prints

@@ -14,9 +14,6 @@ typedef enum CtlJson {
         _CTL_JSON_INVALID = -EINVAL,
 } CtlJson;
 
-CtlJson ctl_json_from_text(
-        const char *text); /* "off", "short" or "pretty"; else _CTL_JSON_INVALID */
-
 /* Prints a document and a newline. On a terminal characters that are not ASCII are written as
  * \uNNNN, because names in it can come from guests. Sets page->failed if memory ran out. */
 void ctl_json_print(const json_t *document, CtlJson mode, CtlPage *page);

@@ -241,7 +241,8 @@ void ctl_table_take(CtlTable *table, char *text, const char *if_empty)
         free(text);
 }
 
-size_t ctl_table_count(const CtlTable *table)
+/* Returns the number of lines. */
+static size_t count_lines(const CtlTable *table)
 {
         return !table ? 0 : scols_table_get_nlines(table->table);
 }
@@ -253,7 +254,7 @@ static size_t measure_column(CtlTable *table, size_t column)
                 scols_column_get_header(scols_table_get_column(table->table, column)));
         size_t width = name ? strlen(name) : 0;
 
-        for (size_t i = 0; i < ctl_table_count(table); i++) {
+        for (size_t i = 0; i < count_lines(table); i++) {
                 const char *text = scols_cell_get_data(
                         scols_line_get_cell(scols_table_get_line(table->table, i), column));
 
@@ -265,7 +266,7 @@ static size_t measure_column(CtlTable *table, size_t column)
 /* Cuts or wraps the cells of a column to that width in characters. */
 static int narrow_column(CtlTable *table, size_t column, size_t width)
 {
-        for (size_t i = 0; i < ctl_table_count(table); i++) {
+        for (size_t i = 0; i < count_lines(table); i++) {
                 struct libscols_cell *cell =
                         scols_line_get_cell(scols_table_get_line(table->table, i), column);
                 const char *text = scols_cell_get_data(cell);
@@ -340,7 +341,7 @@ void ctl_table_print(CtlTable *table)
 {
         _cleanup_free_ char *text = NULL;
 
-        if (ctl_table_count(table) > 0 && !table->page->failed) {
+        if (count_lines(table) > 0 && !table->page->failed) {
                 if (fit_columns(table) == 0 &&
                     scols_print_table_to_string(table->table, &text) == 0)
                         write_trimmed(text, table->page->output);

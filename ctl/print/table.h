@@ -50,9 +50,6 @@ void ctl_table_number(CtlTable *table, uint64_t number);
  * text "". */
 void ctl_table_take(CtlTable *table, char *text, const char *if_empty);
 
-/* Returns the number of lines. */
-size_t ctl_table_count(const CtlTable *table);
-
 /* Writes the table and frees it. It has headings if the style has a legend. An empty table writes
  * nothing, and neither does a table after page->failed. */
 void ctl_table_print(CtlTable *table);

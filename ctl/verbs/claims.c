@@ -308,10 +308,7 @@ static int find_owners(Ctl *ctl, const char *what, json_t *document, Error *rete
         _cleanup_json_ json_t *host = NULL;
 
         (void)ctl_fetch(ctl, BUS_DOCUMENT_HOST, SNAPSHOT_FORMAT, &host, NULL);
-        return ctl_claims_find(document, host, what) < 0 ||
-                               ctl_claims_add_guests(document, host, what) < 0
-                       ? error_oom(reterr)
-                       : 0;
+        return ctl_claims_find(document, host, what) < 0 ? error_oom(reterr) : 0;
 }
 
 /* Prints the sentences about devices that no claim gets, if they contain the word in letters of

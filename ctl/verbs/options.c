@@ -202,11 +202,26 @@ static int read_hosts(CtlHosts *hosts, const char *path, Error *reterr)
         return error_setf(reterr, EINVAL, "%s contains no host name", path);
 }
 
+/* Returns the form of "off", "short" or "pretty", else _CTL_JSON_INVALID. */
+static CtlJson parse_json_form(const char *text)
+{
+        static const char *const names[_CTL_JSON_MAX] = {
+                [CTL_JSON_OFF] = "off",
+                [CTL_JSON_SHORT] = "short",
+                [CTL_JSON_PRETTY] = "pretty",
+        };
+
+        for (int i = 0; i < _CTL_JSON_MAX; i++)
+                if (strcmp(text, names[i]) == 0)
+                        return (CtlJson)i;
+        return _CTL_JSON_INVALID;
+}
+
 /* Reads the value of --json. Without a value (NULL), a terminal gets the pretty form, as with
  * "systemctl -j". */
 static int store_json(CtlOptions *options, const char *value, Error *reterr)
 {
-        options->json = value                   ? ctl_json_from_text(value)
+        options->json = value                   ? parse_json_form(value)
                         : isatty(STDOUT_FILENO) ? CTL_JSON_PRETTY
                                                 : CTL_JSON_SHORT;
         return (int)options->json >= 0
@@ -328,7 +343,7 @@ static int check_verb(const CtlOptions *options, const bool *given, Error *reter
 static const char *take_value(const CtlOption *option, int argc, char *argv[])
 {
         if (option->kind != OPTION_JSON || optarg || optind >= argc ||
-            (int)ctl_json_from_text(argv[optind]) < 0)
+            (int)parse_json_form(argv[optind]) < 0)
                 return optarg;
         return argv[optind++];
 }

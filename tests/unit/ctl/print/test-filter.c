@@ -277,13 +277,15 @@ static void test_words_of_a_host(void **state)
         _cleanup_json_ json_t *host = parse_quoted(HOST);
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_json_ json_t *claims = parse_quoted("{'claims': [{'consumer': 'g3'}]}");
+                _cleanup_json_ json_t *claims = parse_quoted(
+                        "{'claims': [{'consumer': 'g3',"
+                        " 'devices': [{'device': 'd', 'address': '', 'mdev': '" MDEV "'}]}]}");
                 const json_t *guest;
                 char guests[64] = "";
                 size_t j;
 
                 assert_int_equal(ctl_host_has(host, cases[i].what), cases[i].found);
-                assert_int_equal(ctl_claims_add_guests(claims, host, cases[i].what), 0);
+                assert_int_equal(ctl_claims_find(claims, host, cases[i].what), 0);
                 json_array_foreach(json_object_get(claims, "guests"), j, guest)
                         snprintf(guests + strlen(guests), sizeof(guests) - strlen(guests), "%s%s",
                                  ctl_json_text(guest, "name"),

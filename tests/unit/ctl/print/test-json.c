@@ -4,15 +4,6 @@
 
 #include "tests/fixtures/ctl-capture.h"
 
-static void test_modes(void **state)
-{
-        assert_int_equal(ctl_json_from_text("off"), CTL_JSON_OFF);
-        assert_int_equal(ctl_json_from_text("short"), CTL_JSON_SHORT);
-        assert_int_equal(ctl_json_from_text("pretty"), CTL_JSON_PRETTY);
-        assert_true((int)ctl_json_from_text("") < 0);
-        assert_true((int)ctl_json_from_text("yes") < 0);
-}
-
 static void check_print(const char *json, CtlJson mode, bool terminal, const char *expected)
 {
         _cleanup_(json_done) json_t *document = parse_json(json);
@@ -88,4 +79,4 @@ static void test_format_resources(void **state)
         assert_string_equal(none, "");
 }
 
-TEST_MAIN(test_modes, test_print, test_members, test_read_document, test_format_resources)
+TEST_MAIN(test_print, test_members, test_read_document, test_format_resources)

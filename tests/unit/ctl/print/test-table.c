@@ -30,7 +30,6 @@ static void print(const json_t *unused, CtlPage *page)
         CtlTable *table = ctl_table_new(page, columns, ARRAY_SIZE(columns));
 
         fill(table);
-        assert_int_equal(ctl_table_count(table), 2);
         ctl_table_print(table);
 }
 
@@ -107,7 +106,6 @@ static void test_without_a_table(void **state)
         ctl_table_skip(NULL, 1);
         ctl_table_uuid(NULL, "x");
         ctl_table_print(NULL);
-        assert_int_equal(ctl_table_count(NULL), 0);
 }
 
 TEST_MAIN_AFTER(setlocale(LC_CTYPE, "C.UTF-8"), NULL, NULL, test_styles, test_columns, test_empty,

@@ -173,6 +173,28 @@ static void test_values(void **state)
         assert_int_equal(options.request.error.code, 0);
 }
 
+static void test_forms_of_json(void **state)
+{
+        static const struct {
+                const char *word;
+                CtlJson json; /* negative: rejected */
+        } cases[] = {
+                { "--json=off", CTL_JSON_OFF },       { "--json=short", CTL_JSON_SHORT },
+                { "--json=pretty", CTL_JSON_PRETTY }, { "--json=", _CTL_JSON_INVALID },
+                { "--json=yes", _CTL_JSON_INVALID },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                const char *const words[WORDS_MAX] = { "tree", cases[i].word };
+                _cleanup_(ctl_options_done) CtlOptions options = { 0 };
+                const CtlVerb *verb = NULL;
+                int r = parse(words, &options, &verb, NULL);
+
+                assert_int_equal(r, (int)cases[i].json < 0 ? -EINVAL : 0);
+                assert_int_equal(options.json, cases[i].json);
+        }
+}
+
 static void test_the_old_spelling_of_dry_run(void **state)
 {
         static const char *const words[] = { "reshape", "--plan", NULL };
@@ -337,7 +359,7 @@ static void test_help_of_each_verb(void **state)
         assert_true(n_shown > 30);
 }
 
-TEST_MAIN(test_usage_table, test_values, test_the_old_spelling_of_dry_run,
+TEST_MAIN(test_usage_table, test_values, test_forms_of_json, test_the_old_spelling_of_dry_run,
           test_impossible_requests_are_kept_for_the_verb, test_hosts,
           test_hosts_file_can_repeat_the_hosts_of_the_command_line,
           test_help_wins_over_everything_else, test_help_of_all, test_help_of_each_verb)
