@@ -602,21 +602,6 @@ void config_lend_strings(Config *config)
         config->reporter.http.user_agent = "compute-agent/" PACKAGE_VERSION;
 }
 
-/* Warns about secrets in files that all users can read. */
-static void warn_readable_secrets(const ConfigSettings *settings)
-{
-        for (size_t i = 0; i < settings->n_entries; i++) {
-                const ConfigEntry *entry = &settings->entries[i];
-                const ConfigOption *option = config_settings_option_of(settings, entry);
-
-                if (entry->world_readable && option && option->secret && entry->value[0] != '\0')
-                        config_warn(
-                                settings,
-                                "%s:%u: [%s] %s is a secret, but every user can read the file. Restrict it with chmod o-r",
-                                entry->file, entry->line, entry->section, entry->key);
-        }
-}
-
 /* Makes a Config from settings whose references are replaced. The order of the steps matters,
  * because later steps use members that earlier ones set. */
 static int config_make(Config **ret, ConfigSettings *settings, Error *reterr)
@@ -748,8 +733,7 @@ int config_load(Config **ret, const char *file, ConfigWarning warning, void *use
                 r = config_expand(&settings, NULL, reterr);
         if (r < 0)
                 return r;
-        n_ignored = config_warn_unknown(&settings);
-        warn_readable_secrets(&settings);
+        n_ignored = config_warn_entries(&settings);
         r = config_make(&config, &settings, reterr);
         if (r < 0)
                 return r;

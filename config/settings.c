@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Finds the entries of options in the settings, replaces the references between options, sets
- * options from their entries, and warns about entries that set nothing.
+ * options from their entries, and warns about entries that set nothing, and about
+ * secrets that all users can read.
  *
  * Options can have old names, and those of authentication can be in another section, so the search
  * for an option compares entries by rank_of(). Entries are in the order of reading. The last file
@@ -83,8 +84,9 @@ static bool is_auth_section(const ConfigSettings *settings, const char *section)
         return settings->auth_section && strcasecmp(settings->auth_section, section) == 0;
 }
 
-const ConfigOption *config_settings_option_of(const ConfigSettings *settings,
-                                              const ConfigEntry *entry)
+/* Returns the option of config_options that an entry sets: one of its section, or one of
+ * authentication of [placement] if the section is auth_section. NULL: there is none. */
+static const ConfigOption *option_of(const ConfigSettings *settings, const ConfigEntry *entry)
 {
         const ConfigOption *option = config_find_option(config_options, entry->section, entry->key);
 
@@ -410,7 +412,7 @@ static int expand_kind(ConfigSettings *settings, const char *section, bool secre
 {
         for (size_t i = 0; i < settings->n_entries; i++) {
                 ConfigEntry *entry = &settings->entries[i];
-                const ConfigOption *option = config_settings_option_of(settings, entry);
+                const ConfigOption *option = option_of(settings, entry);
                 Expansion expansion = { .settings = settings,
                                         .is_secret = option && option->secret,
                                         .reterr = reterr };
@@ -465,7 +467,7 @@ int config_set_from_settings(const ConfigOption *option, void *base, ConfigSetti
         return r;
 }
 
-/* Entries that set nothing. */
+/* Warnings about entries. */
 
 /* Checks whether this agent has the section. */
 static bool has_section(const char *section)
@@ -484,7 +486,7 @@ static bool is_known(const ConfigSettings *settings, const ConfigEntry *entry)
         const ConfigKind *kind = config_find_kind(entry->section, NULL);
 
         if (!kind)
-                return config_settings_option_of(settings, entry);
+                return option_of(settings, entry);
         if (kind->only_key)
                 return strcasecmp(entry->key, kind->only_key) == 0;
         return config_find_option(kind->options, kind->section, entry->key);
@@ -534,7 +536,22 @@ static const ConfigEntry *warn_not_implemented(const ConfigSettings *settings)
         return entry;
 }
 
-size_t config_warn_unknown(const ConfigSettings *settings)
+/* Warns about secrets in files that all users can read. */
+static void warn_readable_secrets(const ConfigSettings *settings)
+{
+        for (size_t i = 0; i < settings->n_entries; i++) {
+                const ConfigEntry *entry = &settings->entries[i];
+                const ConfigOption *option = option_of(settings, entry);
+
+                if (entry->world_readable && option && option->secret && entry->value[0] != '\0')
+                        config_warn(
+                                settings,
+                                "%s:%u: [%s] %s is a secret, but every user can read the file. Restrict it with chmod o-r",
+                                entry->file, entry->line, entry->section, entry->key);
+        }
+}
+
+size_t config_warn_entries(const ConfigSettings *settings)
 {
         const ConfigEntry *warned = warn_not_implemented(settings);
         size_t n_ignored = 0;
@@ -558,5 +575,6 @@ size_t config_warn_unknown(const ConfigSettings *settings)
                         config_warn(settings, "%s:%u: unknown option [%.64s] %.64s, ignoring",
                                     entry->file, entry->line, entry->section, entry->key);
         }
+        warn_readable_secrets(settings);
         return n_ignored;
 }

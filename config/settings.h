@@ -23,11 +23,6 @@
  * none, and a result that is too long. */
 int config_expand(ConfigSettings *settings, const char *section, Error *reterr);
 
-/* Returns the option of config_options that an entry sets: one of its section, or one of
- * authentication of [placement] if the section is auth_section. NULL: there is none. */
-const ConfigOption *config_settings_option_of(const ConfigSettings *settings,
-                                              const ConfigEntry *entry);
-
 /* Returns the last entry of that name; NULL: there is none. Borrowed. */
 const ConfigEntry *config_settings_find(const ConfigSettings *settings, const char *section,
                                         const char *key);
@@ -62,12 +57,13 @@ int config_set_from_settings(const ConfigOption *option, void *base, ConfigSetti
                              Error *reterr);
 
 /* Warns about each section that neither this agent nor Nova defines, except auth_section, and about
- * each such option in a section that the agent reads. Also warns about one option of Nova that the
- * agent does not implement, if it is true, and does not count it then. Returns the number of
- * options that are ignored without a warning: options of Nova or its libraries, and options in
- * sections that only Nova reads, or in auth_section. Options of [placement] that the agent knows
- * but does not use (CONFIG_UNUSED) are not in the number. */
-size_t config_warn_unknown(const ConfigSettings *settings);
+ * each such option in a section that the agent reads. Also warns about each secret in a file that
+ * all users can read, and about one option of Nova that the agent does not implement, if it is true,
+ * and does not count it then. Returns the number of options that are ignored without a warning:
+ * options of Nova or its libraries, and options in sections that only Nova reads, or in
+ * auth_section. Options of [placement] that the agent knows but does not use (CONFIG_UNUSED) are not
+ * in the number. */
+size_t config_warn_entries(const ConfigSettings *settings);
 
 /* Calls the warning of the settings, if there is one, with a formatted text. */
 void config_warn(const ConfigSettings *settings, const char *format, ...) _printf_(2, 3);
