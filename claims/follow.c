@@ -62,6 +62,15 @@ static bool is_on_root(const Claim *claim, const Uuid *root, const char *resourc
         return true;
 }
 
+/* Returns the amount of the class, 0 for a class that no domain shows. */
+static uint64_t amount_of_guest(const GuestAmounts *amounts, const char *resource_class)
+{
+        return strcmp(resource_class, "VCPU") == 0        ? amounts->vcpu
+               : strcmp(resource_class, "PCPU") == 0      ? amounts->pcpu
+               : strcmp(resource_class, "MEMORY_MB") == 0 ? amounts->memory_mb
+                                                          : 0;
+}
+
 /* Returns true if Placement and a new claim of the guest both have another amount of the class than
  * the claim. Returns false for classes of devices. A class that no domain shows is compared only if
  * is_on_root(). */
@@ -77,7 +86,7 @@ static bool differs(const Claim *claim, const GuestAmounts *amounts, const HostF
              !is_on_root(claim, share->root, resource_class)))
                 return false;
         return guest_share_amount(share, resource_class,
-                                  guest_amounts_get(amounts, resource_class)) != claimed;
+                                  amount_of_guest(amounts, resource_class)) != claimed;
 }
 
 /* Returns true while a guest is resized and Placement has the old amounts: the guest has more CPUs

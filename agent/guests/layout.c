@@ -86,7 +86,7 @@ static LayoutCell *get_part(Guest *guest, const DomainCell *from, size_t first,
         for (size_t i = first; i < layout->n_cells; i++)
                 if (layout->cells[i].host_cell == host_cell->id)
                         return &layout->cells[i];
-        part = layout_add_cell(layout);
+        part = &layout->cells[layout->n_cells++];
         part->cell = layout->n_cells - 1 == first ? from->id : guest->next_number++;
         part->host_cell = host_cell->id;
         part->page_kib = from->page_kib;
@@ -97,7 +97,7 @@ static LayoutCell *get_part(Guest *guest, const DomainCell *from, size_t first,
  * the guest then holds. */
 static int add_cpu(Guest *guest, unsigned vcpu, const CpuSet *pin, LayoutCell *part)
 {
-        LayoutCpu *cpu = layout_add_cpu(&guest->layout);
+        LayoutCpu *cpu = &guest->layout.cpus[guest->layout.n_cpus++];
         const HostCpu *only = NULL;
         unsigned host_cell;
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Allocates, copies, sorts and frees layouts, and compares their held CPUs. The function
- * layout_reserve() allocates both arrays once, with one zeroed item at the end. The layout_add_…()
- * functions return these items in order, without a check of the size. A layout owns all CPU sets in
- * it. A copy has room for no further item. CPUs must be sorted by their number in the guest, so a
- * caller that adds them in another order calls layout_sort_cpus().
+ * layout_reserve() allocates both arrays once, with one zeroed item at the end. A layout owns all
+ * CPU sets in it. A copy has room for no further item. CPUs must be sorted by their number in the
+ * guest, so a caller that adds them in another order calls layout_sort_cpus().
  *
  * Tests: tests/unit/claims/test-claims-layout.c tests/unit/claims/fit/test-numa.c */
 
@@ -36,16 +35,6 @@ int layout_reserve(Layout *ret, size_t n_cells, size_t n_cpus)
         return -ENOMEM;
 }
 
-LayoutCell *layout_add_cell(Layout *layout)
-{
-        return &layout->cells[layout->n_cells++];
-}
-
-LayoutCpu *layout_add_cpu(Layout *layout)
-{
-        return &layout->cpus[layout->n_cpus++];
-}
-
 int layout_copy(Layout *ret, const Layout *layout)
 {
         _cleanup_(layout_done) Layout copy = LAYOUT_INIT;
@@ -54,7 +43,7 @@ int layout_copy(Layout *ret, const Layout *layout)
             cpu_set_copy(&copy.held, &layout->held) < 0)
                 return -ENOMEM;
         for (size_t i = 0; i < layout->n_cells; i++) {
-                LayoutCell *cell = layout_add_cell(&copy);
+                LayoutCell *cell = &copy.cells[copy.n_cells++];
 
                 *cell = layout->cells[i];
                 cell->vcpus = CPU_SET_INIT;
@@ -62,7 +51,7 @@ int layout_copy(Layout *ret, const Layout *layout)
                         return -ENOMEM;
         }
         for (size_t i = 0; i < layout->n_cpus; i++) {
-                LayoutCpu *cpu = layout_add_cpu(&copy);
+                LayoutCpu *cpu = &copy.cpus[copy.n_cpus++];
 
                 *cpu = layout->cpus[i];
                 cpu->cpus = CPU_SET_INIT;

@@ -38,12 +38,10 @@ void layout_done(Layout *layout);
 int layout_copy(Layout *ret, const Layout *layout); /* replaces ret, which must be initialised;
                                                      * -ENOMEM leaves it as it was */
 
-/* Allocates empty arrays of that size. ret must be LAYOUT_INIT. Returns -ENOMEM on failure. */
+/* Allocates empty arrays of that size, with zeroed items. The caller adds an item by an increment
+ * of its number, and must not add more than it reserved. ret must be LAYOUT_INIT. Returns -ENOMEM
+ * on failure. */
 int layout_reserve(Layout *ret, size_t n_cells, size_t n_cpus);
-
-/* Returns the next reserved item, zeroed. The caller must not add more than it reserved. */
-LayoutCell *layout_add_cell(Layout *layout);
-LayoutCpu *layout_add_cpu(Layout *layout);
 
 /* Compares the held CPUs of a claim with those of its guest. Adds to ret_missing the CPUs of the
  * guest that no claim holds (taken: those of all claims). Adds to ret_left each CPU that the claim

@@ -33,14 +33,6 @@ GuestAmounts guest_amounts_of(const HostDomain *domain)
         };
 }
 
-uint64_t guest_amounts_get(const GuestAmounts *amounts, const char *resource_class)
-{
-        return strcmp(resource_class, vcpu) == 0     ? amounts->vcpu
-               : strcmp(resource_class, pcpu) == 0   ? amounts->pcpu
-               : strcmp(resource_class, memory) == 0 ? amounts->memory_mb
-                                                     : 0;
-}
-
 static bool is_cpu(const char *resource_class)
 {
         return strcmp(resource_class, vcpu) == 0 || strcmp(resource_class, pcpu) == 0;

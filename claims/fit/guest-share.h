@@ -33,9 +33,6 @@ typedef struct GuestAmounts {
 /* Returns the amounts of a domain, each at most INVENTORY_MAX_AMOUNT. */
 GuestAmounts guest_amounts_of(const HostDomain *domain);
 
-/* Returns the amount of the class, 0 for a class that no domain shows. */
-uint64_t guest_amounts_get(const GuestAmounts *amounts, const char *resource_class);
-
 /* Returns true for VCPU, PCPU and MEMORY_MB. */
 bool guest_share_is_shown(const char *resource_class);
 

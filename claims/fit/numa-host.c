@@ -635,7 +635,7 @@ int numa_host_lay_out(const NumaHost *host, const ResourceRequest *request, size
         const NumaCapacity *capacity = &host->capacities[capacity_index];
         uint64_t n = cpu_set_count_common(&asked->vcpus, &numa->dedicated), next = 0;
         _cleanup_free_ unsigned *chosen = calloc(n + 1, sizeof(unsigned));
-        LayoutCell *cell = layout_add_cell(layout);
+        LayoutCell *cell = &layout->cells[layout->n_cells++];
 
         cell->cell = (unsigned)guest_cell;
         cell->host_cell = capacity->cell->id;
@@ -646,7 +646,7 @@ int numa_host_lay_out(const NumaHost *host, const ResourceRequest *request, size
             choose_cpus(host, capacity, numa->threads, n, chosen, &layout->held) < 0)
                 return -ENOMEM;
         CPU_SET_FOREACH(vcpu, &asked->vcpus) {
-                LayoutCpu *cpu = layout_add_cpu(layout);
+                LayoutCpu *cpu = &layout->cpus[layout->n_cpus++];
 
                 cpu->vcpu = vcpu;
                 cpu->dedicated = cpu_set_contains(&numa->dedicated, vcpu);

@@ -106,7 +106,3 @@ int store_write_changes(Claims *claims, const HostView *wanted, Error *reterr);
 
 /* Makes the next store_load_view() read the host again. */
 void store_forget_stamp(Claims *claims);
-
-/* Increments the generation of a provider, within a transaction (store-host.c). Returns
- * CLAIM_E_RACE if it is not the one of the view any more. */
-int store_bump(Claims *claims, const HostProvider *provider, Error *reterr);

@@ -307,12 +307,6 @@ int store_load_view(Claims *claims, Error *reterr)
         return r;
 }
 
-int store_bump(Claims *claims, const HostProvider *provider, Error *reterr)
-{
-        return store_run(claims, STATEMENT_BUMP_PROVIDER,
-                         VALUES(provider->id, provider->generation), CLAIM_E_RACE, reterr);
-}
-
 static int write_inventories(Claims *claims, int64_t id, const Provider *provider, Error *reterr)
 {
         int r = store_run(claims, STATEMENT_DELETE_INVENTORIES, VALUES(id), CLAIM_DONE, reterr);

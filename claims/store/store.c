@@ -88,6 +88,7 @@ static void format_time(uint64_t usec, char text[48])
 static int bump_providers(Claims *claims, const Fit *fit, Error *reterr)
 {
         for (size_t i = 0; i < fit->n_pieces; i++) {
+                const HostProvider *provider = &claims->view->providers[fit->pieces[i].provider];
                 bool done = false;
                 int r;
 
@@ -95,7 +96,8 @@ static int bump_providers(Claims *claims, const Fit *fit, Error *reterr)
                         done = fit->pieces[j].provider == fit->pieces[i].provider;
                 if (done)
                         continue;
-                r = store_bump(claims, &claims->view->providers[fit->pieces[i].provider], reterr);
+                r = store_run(claims, STATEMENT_BUMP_PROVIDER,
+                              VALUES(provider->id, provider->generation), CLAIM_E_RACE, reterr);
                 if (r != 0)
                         return r;
         }

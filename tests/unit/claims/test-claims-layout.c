@@ -172,13 +172,13 @@ static void make_domain(const char *name, unsigned cpu)
                                .pci = addresses,
                                .n_pci = 1 };
         assert_int_equal(layout_reserve(&domain.layout, 1, 1), 0);
-        cell = layout_add_cell(&domain.layout);
+        cell = &domain.layout.cells[domain.layout.n_cells++];
         cell->host_cell = 1;
         cell->memory_mb = 64;
         cell->page_kib = 2048;
         cell->n_shared = 1;
         assert_int_equal(cpu_set_parse("0-1", &cell->vcpus, NULL), 0);
-        pin = layout_add_cpu(&domain.layout);
+        pin = &domain.layout.cpus[domain.layout.n_cpus++];
         pin->dedicated = true;
         assert_int_equal(cpu_set_add(&pin->cpus, cpu), 0);
         assert_int_equal(cpu_set_add(&domain.layout.held, cpu), 0);

@@ -209,7 +209,7 @@ static void test_layouts(void **state)
         guest = (HostDomain){ .uuid = make_uuid("g"), .name = "g", .vcpus = 1, .memory_mb = 4 };
         guest.pci = addresses;
         assert_int_equal(layout_reserve(&guest.layout, 1, 1), 0);
-        layout_add_cell(&guest.layout)->n_shared = 1;
+        guest.layout.cells[guest.layout.n_cells++].n_shared = 1;
         assert_int_equal(cpu_set_add(&guest.layout.cells[0].vcpus, 0), 0);
         fixture_create(fixture, "host DISK_GB=1; host_0000:05:00.0<host CUSTOM_NIC=2;"
                                 "host_NUMA0<host VCPU=2 PCPU=2 MEMORY_MB=4096 +HW_NUMA_ROOT;"

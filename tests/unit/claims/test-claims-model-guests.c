@@ -133,8 +133,8 @@ static void add_guest(Model *model, unsigned i, const bool pins[static N_CPUS], 
                 if (!pins[cpu])
                         continue;
                 if (n == 0)
-                        layout_add_cell(layout)->host_cell = cpu / 8;
-                pin = layout_add_cpu(layout);
+                        layout->cells[layout->n_cells++].host_cell = cpu / 8;
+                pin = &layout->cpus[layout->n_cpus++];
                 pin->vcpu = n++;
                 pin->dedicated = true;
                 assert_int_equal(cpu_set_add(&pin->cpus, cpu), 0);

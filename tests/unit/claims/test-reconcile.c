@@ -372,12 +372,12 @@ static void make_layout(Layout *ret, unsigned host_cell, int cpu, uint64_t page_
         LayoutCell *cell;
 
         assert_int_equal(layout_reserve(ret, 1, 1), 0);
-        cell = layout_add_cell(ret);
+        cell = &ret->cells[ret->n_cells++];
         cell->host_cell = host_cell;
         cell->page_kib = page_kib;
         cell->memory_mb = 4;
         if (cpu >= 0)
-                assert_int_equal(cpu_set_add(&layout_add_cpu(ret)->cpus, (unsigned)cpu), 0);
+                assert_int_equal(cpu_set_add(&ret->cpus[ret->n_cpus++].cpus, (unsigned)cpu), 0);
 }
 
 /* Guests claim when they start: while they are off, they hold only claims that a caller
