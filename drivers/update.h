@@ -7,7 +7,7 @@
 #include "base/provider-tree.h"
 #include "drivers/driver-reshape.h"
 #include "drivers/driver.h"
-#include "drivers/tree/vgpu-cards.h"
+#include "drivers/tree/mdev-plan.h"
 
 /* Edits tree, which equals Placement's, into the tree that the host should have. The name of its
  * root provider is nodename (specification 4, "update_provider_tree"). known has facts about

@@ -18,7 +18,7 @@
 #include "claims/claims.h"
 #include "claims/reconcile.h"
 #include "drivers/driver.h"
-#include "drivers/tree/vgpu-cards.h"
+#include "drivers/tree/mdev-plan.h"
 
 typedef enum ClaimEvent {
         CLAIM_EVENT_ADDED,

@@ -95,12 +95,12 @@ static void add_pci(const HostConfig *config, const Snapshot *snapshot, HostFact
 }
 
 /* Returns the largest possible number of pairs of a function and a type, on all cards. */
-static size_t count_vgpus(const VgpuCards *cards)
+static size_t count_vgpus(const MdevPlan *plan)
 {
         size_t n = 0;
 
-        for (size_t i = 0; i < cards->n_items; i++)
-                n += cards->items[i].n_functions * cards->items[i].n_types;
+        for (size_t i = 0; i < plan->n_cards; i++)
+                n += plan->cards[i].n_functions * plan->cards[i].n_types;
         return n;
 }
 
@@ -133,9 +133,9 @@ static void add_function(const VgpuCard *card, size_t index, const VgpuFunction 
  * the poll. */
 static void add_vgpus(MdevPlan *plan, HostFacts *facts)
 {
-        facts->cards = plan->cards.items;
-        facts->n_cards = plan->cards.n_items;
-        plan->cards = (VgpuCards){ 0 };
+        facts->cards = TAKE_PTR(plan->cards);
+        facts->n_cards = plan->n_cards;
+        plan->n_cards = 0;
         for (size_t i = 0; i < facts->n_cards; i++) {
                 VgpuCard *card = &facts->cards[i];
 
@@ -404,7 +404,7 @@ int claim_facts_make(const HostConfig *config, const Snapshot *snapshot, const S
         if (mdev_plan_make(config, snapshot, known, &plan) < 0)
                 return -ENOMEM;
         facts.devices = calloc(plan.n_offers + 1, sizeof(HostDevice));
-        facts.pci = calloc(snapshot->n_devices + count_vgpus(&plan.cards) + 1, sizeof(HostPci));
+        facts.pci = calloc(snapshot->n_devices + count_vgpus(&plan) + 1, sizeof(HostPci));
         facts.mdevs = calloc(snapshot->n_mdevs + 1, sizeof(HostMdev));
         facts.functions = calloc(snapshot->n_devices + 1, sizeof(HostFunction));
         facts.cells = calloc(snapshot->n_cells + 1, sizeof(HostCell));

@@ -6,7 +6,7 @@
 
 #include "claims/claim/host-facts.h"
 #include "drivers/driver.h"
-#include "drivers/tree/vgpu-cards.h"
+#include "drivers/tree/mdev-plan.h"
 
 /* Makes the facts of the host from snapshot. The domains, the host CPUs that they use, and the
  * folders of Nova come from guests, which is the snapshot itself or a newer one. The sizes of vGPUs

@@ -12,7 +12,7 @@
 #include "agent/tree/device-ledger.h"
 #include "claims/claims.h"
 #include "drivers/driver.h"
-#include "drivers/tree/vgpu-cards.h"
+#include "drivers/tree/mdev-plan.h"
 
 /* The ledger, the inputs of its next update, and the state of its file. */
 typedef struct DeviceWatch {

@@ -7,17 +7,39 @@
  * the first one without addresses. If it has that type, it offers the mdevs of that type that
  * exist, used or not, and those that the hardware can still create.
  *
- * A card whose virtual functions become vGPUs (drivers/tree/vgpu-cards.h) has an offer for each
- * configured type that its functions may have, but only one for each class. Its total is that of
- * the empty card, as far as it is known (VgpuCount), and the part that cannot be used now is
- * reserved.
+ * A card whose virtual functions become vGPUs (base/vgpu-card.h) has an offer for each configured
+ * type that its functions may have, but only one for each class. Its total is that of the empty
+ * card, as far as it is known (VgpuCount), and the part that cannot be used now is reserved.
  *
  * The limit max_instances reduces the new vGPUs of a type on the whole host, but never the existing
  * ones. The devices get new ones in the order of their names, parents of mdevs first, and the last
  * one might get only a part. */
 
+#include "drivers/host/vgpu-sizes.h"
 #include "drivers/tree/mdev-types.h"
-#include "drivers/tree/vgpu-cards.h"
+
+/* A PCI device that a living claim has. */
+typedef struct DeviceHolding {
+        char address[PCI_ADDRESS_SIZE];
+        char *type; /* "nvidia-1428" for a vGPU; "" if it is none; owned */
+} DeviceHolding;
+
+/* Facts about devices beside the poll. */
+typedef struct DeviceFacts {
+        VgpuSizes sizes;
+        StringSet withheld; /* PCI addresses of members of sets (HostShapes) that are not given out,
+                               such as cordoned ones */
+        DeviceHolding *holdings;
+        size_t n_holdings, n_allocated;
+} DeviceFacts;
+
+void device_facts_done(DeviceFacts *facts);
+
+/* Removes all holdings. */
+void device_facts_clear_holdings(DeviceFacts *facts);
+
+/* Adds a device that a claim has. type is "" unless it is a vGPU. -ENOMEM. */
+int device_facts_add_holding(DeviceFacts *facts, const char *address, const char *type);
 
 /* The vGPUs of one type that one device offers. */
 typedef struct MdevOffer {
@@ -35,7 +57,8 @@ typedef struct MdevPlan {
         MdevOffer
                 *offers; /* by name; those of one card are adjacent, in the order of their types */
         size_t n_offers;
-        VgpuCards cards;
+        VgpuCard *cards; /* each with a function that can be a vGPU; by name */
+        size_t n_cards, n_cards_allocated;
 } MdevPlan;
 
 void mdev_plan_done(MdevPlan *plan);

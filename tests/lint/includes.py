@@ -18,7 +18,7 @@ CONTRACT = 'the contract of drivers'
 PUBLIC = {
     'drivers': {'driver.h', 'driver-config.h', 'driver-reshape.h', 'driver-words.h', 'host/clean.h', 'host/hardware-digest.h', 'host/host-config.h',
                 'host/pci-spec.h', 'host/snapshot.h', 'host/vgpu-sizes.h', 'registry.h', 'tree/cpu-plan.h', 'tree/huge-pages.h', 'tree/mdev-plan.h', 'tree/mdev-types.h',
-                'tree/shape-providers.h', 'tree/vgpu-cards.h', 'update.h', 'verify.h'},
+                'tree/shape-providers.h', 'update.h', 'verify.h'},
     'claims': {'claim/claim.h', 'claim/event.h', 'claim/host-facts.h', 'claim/host-view.h', 'claim/unclean.h', 'claims.h', 'fit/attach.h',
                'fit/device-choice.h', 'fit/guest-share.h',
                'follow.h', 'guest-index.h', 'reconcile.h', 'reconcile-compare.h'},

@@ -2,9 +2,8 @@
 
 /* Groups virtual functions by card, and decides which types each function may have. The offers and
  * the providers of the same hosts are checked through the plan and the update. */
-#include "drivers/tree/vgpu-cards.h"
-
 #include "drivers/tree/mdev-plan.h"
+
 #include "tests/fixtures/host.h"
 
 #define TYPE(id, name, available, created)                                              \
@@ -116,15 +115,15 @@ static void test_a_guest_takes_its_function(void **state)
                       " 'pci_addresses': ['0000:c1:01.2']}]");
         HostMdevType type = MDEV_TYPE("nvidia-1428", NULL, "VGPU", 0);
         HostConfig config = config_make(&type, 1);
-        _cleanup_(vgpu_cards_done) VgpuCards cards = { 0 };
+        _cleanup_(mdev_plan_done) MdevPlan plan = { 0 };
         HostPrepare prepare = { .device_addresses = card_c1, .vgpu_types = true };
         const VgpuCard *card;
 
         config.prepares = &prepare;
         config.n_prepares = 1;
-        assert_int_equal(vgpu_cards_make(&config, host, NULL, &cards), 0);
-        assert_int_equal(cards.n_items, 1);
-        card = &cards.items[0];
+        assert_int_equal(mdev_plan_make(&config, host, NULL, &plan), 0);
+        assert_int_equal(plan.n_cards, 1);
+        card = &plan.cards[0];
         assert_string_equal(card->name, "pci_0000_c1_00_0");
         assert_true(card->is_prepared);
         assert_int_equal(card->numa_node, 1);
