@@ -121,59 +121,6 @@ bool claim_must_follow(const Claim *claim, const HostDomain *domain, const HostF
         return false;
 }
 
-static bool has_address(const char (*addresses)[HOST_ADDRESS_SIZE], size_t n, const char *address)
-{
-        for (size_t i = 0; i < n; i++)
-                if (strcmp(addresses[i], address) == 0)
-                        return true;
-        return false;
-}
-
-static bool has_mdev(const Uuid *mdevs, size_t n, const Uuid *mdev)
-{
-        for (size_t i = 0; i < n; i++)
-                if (uuid_equal(&mdevs[i], mdev))
-                        return true;
-        return false;
-}
-
-/* Returns true if a definition of the domain has the device. */
-static bool has_device(const HostDomain *domain, const ClaimDevice *device)
-{
-        if (!uuid_empty(&device->mdev))
-                return has_mdev(domain->mdevs, domain->n_mdevs, &device->mdev) ||
-                       has_mdev(domain->config_mdevs, domain->n_config_mdevs, &device->mdev);
-        return has_address(domain->pci, domain->n_pci, device->address) ||
-               has_address(domain->config_pci, domain->n_config_pci, device->address);
-}
-
-bool claim_lacks_devices(const Claim *claim, const HostDomain *domain)
-{
-        for (size_t i = 0; i < claim->n_devices; i++)
-                if (!has_device(domain, &claim->devices[i]))
-                        return true;
-        return false;
-}
-
-bool claim_must_drop_devices(const Claim *claim, const HostDomain *domain, const Consumer *placed)
-{
-        for (size_t i = 0; i < claim->n_devices; i++) {
-                const Uuid *provider = &claim->devices[i].provider;
-                const Resources *held = consumer_find(placed, provider);
-                uint64_t n = 0, n_placed = 0;
-
-                if (has_device(domain, &claim->devices[i]))
-                        continue;
-                for (size_t j = 0; j < claim->n_devices; j++)
-                        n += uuid_equal(&claim->devices[j].provider, provider);
-                for (size_t j = 0; held && j < held->n_items; j++)
-                        n_placed += held->items[j].amount;
-                if (n_placed < n)
-                        return true;
-        }
-        return false;
-}
-
 uint64_t claim_beyond_domain(const Claim *claim, const char *resource_class)
 {
         uint64_t held = claim_sum(claim, resource_class), sum = held, requested;

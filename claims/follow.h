@@ -30,13 +30,6 @@ bool claim_was_resized(const Claim *claim, const HostDomain *domain);
 bool claim_must_follow(const Claim *claim, const HostDomain *domain, const HostFacts *facts,
                        const HostView *view, const char *node, const Consumer *placed);
 
-/* Returns true if the claim has a device that neither definition of the domain has. */
-bool claim_lacks_devices(const Claim *claim, const HostDomain *domain);
-
-/* Returns true if another writer took devices from the guest: the domain does not have them, and
- * Placement allocates fewer of their provider to the consumer than the claim names. */
-bool claim_must_drop_devices(const Claim *claim, const HostDomain *domain, const Consumer *placed);
-
 /* Returns the amount of VCPU, PCPU or MEMORY_MB that the claim holds beyond its domain, as that was
  * when the claim was made. 0 for other classes, and for claims that were not made of a guest, that
  * the agent writes, or whose allocations were not read. */

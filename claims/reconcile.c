@@ -298,6 +298,62 @@ static bool must_follow(const Work *work, const Claim *claim, const HostDomain *
                                            work->input->node, placed);
 }
 
+static bool has_address(const char (*addresses)[HOST_ADDRESS_SIZE], size_t n, const char *address)
+{
+        for (size_t i = 0; i < n; i++)
+                if (strcmp(addresses[i], address) == 0)
+                        return true;
+        return false;
+}
+
+static bool has_mdev(const Uuid *mdevs, size_t n, const Uuid *mdev)
+{
+        for (size_t i = 0; i < n; i++)
+                if (uuid_equal(&mdevs[i], mdev))
+                        return true;
+        return false;
+}
+
+/* Returns true if a definition of the domain has the device. */
+static bool has_device(const HostDomain *domain, const ClaimDevice *device)
+{
+        if (!uuid_empty(&device->mdev))
+                return has_mdev(domain->mdevs, domain->n_mdevs, &device->mdev) ||
+                       has_mdev(domain->config_mdevs, domain->n_config_mdevs, &device->mdev);
+        return has_address(domain->pci, domain->n_pci, device->address) ||
+               has_address(domain->config_pci, domain->n_config_pci, device->address);
+}
+
+/* Returns true if the claim has a device that neither definition of the domain has. */
+static bool lacks_devices(const Claim *claim, const HostDomain *domain)
+{
+        for (size_t i = 0; i < claim->n_devices; i++)
+                if (!has_device(domain, &claim->devices[i]))
+                        return true;
+        return false;
+}
+
+/* Returns true if another writer took devices from the guest: the domain does not have them, and
+ * Placement allocates fewer of their provider to the consumer than the claim names. */
+static bool must_drop_devices(const Claim *claim, const HostDomain *domain, const Consumer *placed)
+{
+        for (size_t i = 0; i < claim->n_devices; i++) {
+                const Uuid *provider = &claim->devices[i].provider;
+                const Resources *held = consumer_find(placed, provider);
+                uint64_t n = 0, n_placed = 0;
+
+                if (has_device(domain, &claim->devices[i]))
+                        continue;
+                for (size_t j = 0; j < claim->n_devices; j++)
+                        n += uuid_equal(&claim->devices[j].provider, provider);
+                for (size_t j = 0; held && j < held->n_items; j++)
+                        n_placed += held->items[j].amount;
+                if (n_placed < n)
+                        return true;
+        }
+        return false;
+}
+
 /* Handles a claim that was made of a guest, and whose allocations another writer decides. The claim
  * is made again if the answer of Placement shows that the guest was resized, or that the writer
  * changed an amount or took devices away. For a resize, Placement must have at least the amounts of
@@ -308,7 +364,7 @@ static int handle_follower(Work *work, const Claim *claim, const HostDomain *dom
         const Consumer *held =
                 work->input->held ? allocations_find(work->input->held, &claim->consumer) : NULL;
         ReconcileMissing since = recall(work, claim->id);
-        bool resized = claim_was_resized(claim, domain), lacks = claim_lacks_devices(claim, domain);
+        bool resized = claim_was_resized(claim, domain), lacks = lacks_devices(claim, domain);
 
         if (answer && answer->here && answer->holding) {
                 if (resized && guest_size_covers(guest_size_of_consumer(answer->holding), domain))
@@ -317,7 +373,7 @@ static int handle_follower(Work *work, const Claim *claim, const HostDomain *dom
                 if (must_follow(work, claim, domain, answer->holding))
                         return replace_claim(work, claim, domain, CLAIM_FOLLOWED,
                                              "another writer changed the amounts in Placement");
-                if (lacks && claim_must_drop_devices(claim, domain, answer->holding))
+                if (lacks && must_drop_devices(claim, domain, answer->holding))
                         return replace_claim(work, claim, domain, CLAIM_FOLLOWED,
                                              "guest and Placement have fewer devices");
         }
@@ -335,6 +391,24 @@ static int handle_follower(Work *work, const Claim *claim, const HostDomain *dom
 
 /* Guests with two claims. */
 
+/* Returns true for a claim that is not pending, has no pending write, and was not taken over by a
+ * migration. */
+static bool is_settled(const Claim *claim)
+{
+        return (claim->state == CLAIM_STATE_CLAIMED || claim->state == CLAIM_STATE_CONFIRMED) &&
+               (claim->write_state == CLAIM_WRITE_NONE ||
+                claim->write_state == CLAIM_WRITE_WRITTEN) &&
+               uuid_empty(&claim->guest);
+}
+
+/* Returns true if these are the two claims of a resize, and neither is pending, has a pending write
+ * or was taken over by a migration. */
+static bool is_pair(const Claim *first, const Claim *target)
+{
+        return uuid_equal(&first->consumer, &target->consumer) && !first->resize_target &&
+               target->resize_target && is_settled(first) && is_settled(target);
+}
+
 /* Returns the resize target beside the first claim of a consumer, or NULL. */
 static const Claim *find_target(const Work *work, const Claim *first)
 {
@@ -342,7 +416,7 @@ static const Claim *find_target(const Work *work, const Claim *first)
         const GuestIndexEntry *keys = guest_index_claims(&work->index, &first->consumer, &n);
 
         for (size_t i = 0; i < n; i++)
-                if (resize_pair_is(first, keys[i].of))
+                if (is_pair(first, keys[i].of))
                         return keys[i].of;
         return NULL;
 }

@@ -11,22 +11,6 @@
 
 #include "claims/reconcile-compare.h"
 
-/* Returns true for a claim that is not pending, has no pending write, and was not taken over by a
- * migration. */
-static bool is_settled(const Claim *claim)
-{
-        return (claim->state == CLAIM_STATE_CLAIMED || claim->state == CLAIM_STATE_CONFIRMED) &&
-               (claim->write_state == CLAIM_WRITE_NONE ||
-                claim->write_state == CLAIM_WRITE_WRITTEN) &&
-               uuid_empty(&claim->guest);
-}
-
-bool resize_pair_is(const Claim *first, const Claim *target)
-{
-        return uuid_equal(&first->consumer, &target->consumer) && !first->resize_target &&
-               target->resize_target && is_settled(first) && is_settled(target);
-}
-
 /* Evidence of the domain */
 
 /* Returns the number of the domain's PCI devices that this host counts. */

@@ -38,10 +38,6 @@ typedef struct ResizePair {
         const Consumer *migration; /* the consumer of RESIZE_PAIR_MIGRATES; else NULL */
 } ResizePair;
 
-/* Returns true if these are the two claims of a resize, and neither is pending, has a pending write
- * or was taken over by a migration. */
-bool resize_pair_is(const Claim *first, const Claim *target);
-
 /* Compares the two claims of a resize. index has all consumers of the host; view: the host. The
  * verdict is RESIZE_PAIR_OPEN if view is NULL (unknown), or if the consumer was not read or has no
  * allocation here. ret must be zeroed. Returns a verdict, or -ENOMEM. */

@@ -18,6 +18,12 @@
 
 #include "base/array.h"
 
+/* A virtual function of a claim, which is or becomes a vGPU. */
+typedef struct TakenFunction {
+        char address[HOST_ADDRESS_SIZE];
+        char *type; /* "nvidia-1428" */
+} TakenFunction;
+
 void taken_done(Taken *taken)
 {
         string_set_done(&taken->things);

@@ -23,12 +23,6 @@ typedef struct TakenMdev {
         char *device; /* libvirt's name of its parent device */
 } TakenMdev;
 
-/* A virtual function of a claim, which is or becomes a vGPU. */
-typedef struct TakenFunction {
-        char address[HOST_ADDRESS_SIZE];
-        char *type; /* "nvidia-1428" */
-} TakenFunction;
-
 typedef struct Taken {
         const HostFacts *facts; /* virtual functions of each card; NULL: unknown. Borrowed; set
                                  * before anything is added, because parts are found by it. */
@@ -36,7 +30,7 @@ typedef struct Taken {
         StringSet divided;      /* PCI addresses of devices that have a taken part */
         TakenMdev *mdevs;
         size_t n_mdevs, n_allocated;
-        TakenFunction *functions;
+        struct TakenFunction *functions; /* vGPU functions of claims */
         size_t n_functions, n_functions_allocated;
 } Taken;
 
