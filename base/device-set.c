@@ -362,26 +362,20 @@ unsigned device_amounts_largest(uint64_t amounts)
         return amounts ? 64 - (unsigned)__builtin_clzll(amounts) : 0;
 }
 
-unsigned device_amounts_smallest(uint64_t amounts)
+unsigned device_amounts_smallest(uint64_t amounts, unsigned *ret_step)
 {
-        return amounts ? (unsigned)__builtin_ctzll(amounts) + 1 : 0;
-}
-
-unsigned device_amounts_step(uint64_t amounts)
-{
-        unsigned step = 0;
-
+        *ret_step = 0;
         for (unsigned amount = 1; amount <= 64; amount++) {
                 unsigned other = amount;
 
                 while (device_amounts_have(amounts, amount) && other) {
-                        unsigned rest = step % other;
+                        unsigned rest = *ret_step % other;
 
-                        step = other;
+                        *ret_step = other;
                         other = rest;
                 }
         }
-        return step;
+        return amounts ? (unsigned)__builtin_ctzll(amounts) + 1 : 0;
 }
 
 bool device_amounts_have(uint64_t amounts, uint64_t amount)

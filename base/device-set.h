@@ -76,11 +76,12 @@ void device_set_exclude(const DeviceSet *set, DeviceSetUse *use, const char *add
 /* Returns the amounts that fit, bit n - 1 for the amount n. use: NULL means that all is free. */
 uint64_t device_set_amounts(const DeviceSet *set, const DeviceSetUse *use);
 
-/* Return the largest and the smallest of such amounts, and the greatest common divisor of all. 0 if
- * there is none. */
+/* Returns the largest of such amounts, 0 if there is none. */
 unsigned device_amounts_largest(uint64_t amounts);
-unsigned device_amounts_smallest(uint64_t amounts);
-unsigned device_amounts_step(uint64_t amounts);
+
+/* Returns the smallest of such amounts, and in *ret_step the greatest common divisor of all. Both
+ * are 0 if there is none. */
+unsigned device_amounts_smallest(uint64_t amounts, unsigned *ret_step);
 
 /* Returns whether the amount is one of them. */
 bool device_amounts_have(uint64_t amounts, uint64_t amount);

@@ -203,9 +203,10 @@ static Inventory make_record(const DeviceSet *set, const DeviceSetUse *use,
 {
         const uint64_t all = device_set_amounts(set, NULL), now = device_set_amounts(set, use);
         Inventory record = INVENTORY_DEFAULT(set->n_members);
+        unsigned step;
 
-        record.min_unit = device_amounts_smallest(all);
-        record.step_size = device_amounts_step(all);
+        record.min_unit = device_amounts_smallest(all, &step);
+        record.step_size = step;
         record.max_unit = now ? device_amounts_largest(now) : record.min_unit;
         record.reserved = now ? device_members_count(use->taken & ~claimed->taken)
                               : set->n_members - device_members_count(claimed->taken);
