@@ -15,10 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Compares as for bsearch(3): returns a value below, equal to or above 0 if the key sorts
- * before, equal to or after the item. */
-typedef int (*ArrayOrder)(const void *key, const void *item);
-
 /* Grows *items (of item_size bytes each) so that one more item fits. *n_alloc counts allocated
  * items. Returns 0, or -ENOMEM without a change. */
 static inline int array_grow(void *items, size_t item_size, size_t n, size_t *n_alloc)
@@ -39,9 +35,11 @@ static inline int array_grow(void *items, size_t item_size, size_t n, size_t *n_
 }
 
 /* Returns the position of the key among n sorted items. If no item is equal, *ret_found is false,
- * and the key can be inserted at the result. The items can be NULL if n is 0. */
+ * and the key can be inserted at the result. The items can be NULL if n is 0. order compares as for
+ * bsearch(3): it returns a value below, equal to or above 0 if the key sorts before, equal to or
+ * after the item. */
 static inline size_t array_find(const void *items, size_t item_size, size_t n, const void *key,
-                                ArrayOrder order, bool *ret_found)
+                                int (*order)(const void *key, const void *item), bool *ret_found)
 {
         size_t low = 0, high = n;
 

@@ -34,7 +34,7 @@ static const char *const affinity_texts[_NUMA_AFFINITY_MAX] = {
 };
 
 static const char *const pages_texts[_NUMA_PAGES_MAX] = {
-        /* The array needs an entry for each value of NumaPages. Requests never contain "default"
+        /* The array needs an entry for each NUMA_PAGES_…. Requests never contain "default"
          * and "size": read_pages() rejects both words. */
         [NUMA_PAGES_DEFAULT] = "default", [NUMA_PAGES_SMALL] = "small",
         [NUMA_PAGES_LARGE] = "large",     [NUMA_PAGES_ANY] = "any",

@@ -30,17 +30,6 @@ typedef enum NumaThreads {
         _NUMA_THREADS_INVALID = -EINVAL,
 } NumaThreads;
 
-typedef enum NumaPages {
-        NUMA_PAGES_DEFAULT, /* the option is not set: small pages, whose memory can be overcommitted
-                             */
-        NUMA_PAGES_SMALL,   /* small pages, without overcommitted memory */
-        NUMA_PAGES_LARGE,   /* hugepages, the largest size that fits */
-        NUMA_PAGES_ANY,     /* hugepages if they fit, else small pages */
-        NUMA_PAGES_SIZE,    /* pages of page_kib */
-        _NUMA_PAGES_MAX,
-        _NUMA_PAGES_INVALID = -EINVAL,
-} NumaPages;
-
 /* Permitted host cells of devices, relative to the host cells of the guest. */
 typedef enum NumaAffinity {
         NUMA_AFFINITY_LEGACY,    /* in one of the guest's cells, or in no known cell */
@@ -61,7 +50,16 @@ typedef struct NumaRequest {
         size_t n_cells;         /* 0: no layout */
         CpuSet dedicated;       /* guest CPUs with a host CPU of their own */
         NumaThreads threads;    /* for the dedicated CPUs */
-        NumaPages pages;
+        enum {
+                NUMA_PAGES_DEFAULT, /* the option is not set: small pages, whose memory can be
+                                       overcommitted */
+                NUMA_PAGES_SMALL,   /* small pages, without overcommitted memory */
+                NUMA_PAGES_LARGE,   /* hugepages, the largest size that fits */
+                NUMA_PAGES_ANY,     /* hugepages if they fit, else small pages */
+                NUMA_PAGES_SIZE,    /* pages of page_kib */
+                _NUMA_PAGES_MAX,
+                _NUMA_PAGES_INVALID = -EINVAL,
+        } pages;
         uint64_t page_kib; /* for NUMA_PAGES_SIZE */
         NumaAffinity affinity;
         bool pack; /* fill cells in use; else spread over free cells */

@@ -18,19 +18,6 @@
 /* The section with the options of devices that are given out in partitions. */
 #define CONFIG_SHAPES_SECTION "device_shapes NAME"
 
-typedef enum ConfigType {
-        CONFIG_BOOL,
-        CONFIG_U64,
-        CONFIG_DOUBLE,
-        CONFIG_SECONDS,  /* stored in microseconds */
-        CONFIG_INTERVAL, /* seconds, stored in microseconds; 0: 60 s, below 0: UINT64_MAX */
-        CONFIG_STRING,
-        CONFIG_LIST,   /* char **, NULL-terminated */
-        CONFIG_MULTI,  /* char **, NULL-terminated, one item for each appearance of the option */
-        CONFIG_ENUM,   /* int */
-        CONFIG_UNUSED, /* known from nova.conf, without effect and warning here */
-} ConfigType;
-
 /* A word and its value. A table ends with a NULL word. */
 typedef struct ConfigWord {
         const char *word;
@@ -46,7 +33,19 @@ typedef struct ConfigOption {
         struct {
                 const char *section, *key;
         } old[CONFIG_OLD_NAMES_MAX + 1];
-        ConfigType type;
+        enum {
+                CONFIG_BOOL,
+                CONFIG_U64,
+                CONFIG_DOUBLE,
+                CONFIG_SECONDS,  /* stored in microseconds */
+                CONFIG_INTERVAL, /* seconds, stored in microseconds; 0: 60 s, below 0: UINT64_MAX */
+                CONFIG_STRING,
+                CONFIG_LIST,   /* char **, NULL-terminated */
+                CONFIG_MULTI,  /* char **, NULL-terminated, one item for each appearance of the
+                                  option */
+                CONFIG_ENUM,   /* int */
+                CONFIG_UNUSED, /* known from nova.conf, without effect and warning here */
+        } type;
         size_t offset;             /* in Config, or the struct of a section's kind */
         const char *default_value; /* as in a file; NULL: the member stays 0 or NULL */
         const char *allowed;       /* end of the sentence "must be …" */

@@ -170,10 +170,9 @@ static int read_text(const Cell *cell, void *member, Error *reterr)
  * for optional columns only. */
 static int read_cell(const Cell *cell, void *member, Error *reterr)
 {
-        ColumnKind kind = cell->column->kind;
-        int type = kind <= COLUMN_BOOL     ? SQLITE_INTEGER
-                   : kind == COLUMN_DOUBLE ? SQLITE_FLOAT
-                                           : SQLITE_TEXT;
+        int type = cell->column->kind <= COLUMN_BOOL     ? SQLITE_INTEGER
+                   : cell->column->kind == COLUMN_DOUBLE ? SQLITE_FLOAT
+                                                         : SQLITE_TEXT;
 
         if (cell->type == SQLITE_NULL && !cell->column->optional)
                 return damaged(cell, "is NULL", reterr);

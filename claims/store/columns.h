@@ -16,23 +16,21 @@
 #include "base/uuid.h"
 #include "claims/store/sqlite.h"
 
-typedef enum ColumnKind {
-        COLUMN_INT64,
-        COLUMN_UINT64,
-        COLUMN_UINT32,
-        COLUMN_BOOL,
-        COLUMN_DOUBLE,
-        COLUMN_UUID,
-        COLUMN_OWNED,    /* char *: a copy, which replaces the text of the member */
-        COLUMN_BORROWED, /* const char *: valid until the next step of the statement */
-        COLUMN_CHARS,    /* char[] */
-        COLUMN_CPU_SET,
-        COLUMN_NAMED, /* an enum, which is an int since it has a negative value */
-} ColumnKind;
-
 typedef struct Column {
         const char *sql;
-        ColumnKind kind;
+        enum {
+                COLUMN_INT64,
+                COLUMN_UINT64,
+                COLUMN_UINT32,
+                COLUMN_BOOL,
+                COLUMN_DOUBLE,
+                COLUMN_UUID,
+                COLUMN_OWNED,    /* char *: a copy, which replaces the text of the member */
+                COLUMN_BORROWED, /* const char *: valid until the next step of the statement */
+                COLUMN_CHARS,    /* char[] */
+                COLUMN_CPU_SET,
+                COLUMN_NAMED, /* an enum, which is an int since it has a negative value */
+        } kind;
         size_t offset, size; /* place and size of the member */
         uint64_t max;  /* largest number, not for int64_t; 0: the largest of the type, but INT64_MAX
                           for uint64_t */

@@ -127,35 +127,37 @@ void ctl_options_done(CtlOptions *options)
         for (size_t i = 0; i < options->hosts.n; i++)
                 free(options->hosts.names[i]);
         free(options->hosts.names);
-        options->hosts = (CtlHosts){ 0 };
+        options->hosts.names = NULL;
+        options->hosts.n = options->hosts.n_allocated = 0;
 }
 
 /* Adds a host, unless it was added before. A name that begins with "-" would be an option of
  * ssh. */
-static int add_host(CtlHosts *hosts, const char *name, size_t length, Error *reterr)
+static int add_host(CtlOptions *options, const char *name, size_t length, Error *reterr)
 {
         if (length == 0 || name[0] == '-')
                 return error_setf(reterr, EINVAL, "--host: \"%.*s\" is not the name of a host",
                                   (int)MIN(length, 60u), name);
-        for (size_t i = 0; i < hosts->n; i++)
-                if (strlen(hosts->names[i]) == length &&
-                    strncmp(hosts->names[i], name, length) == 0)
+        for (size_t i = 0; i < options->hosts.n; i++)
+                if (strlen(options->hosts.names[i]) == length &&
+                    strncmp(options->hosts.names[i], name, length) == 0)
                         return 0;
-        if (array_grow(&hosts->names, sizeof(char *), hosts->n, &hosts->n_allocated) < 0)
+        if (array_grow(&options->hosts.names, sizeof(char *), options->hosts.n,
+                       &options->hosts.n_allocated) < 0)
                 return error_oom(reterr);
-        hosts->names[hosts->n] = strndup(name, length);
-        if (!hosts->names[hosts->n])
+        options->hosts.names[options->hosts.n] = strndup(name, length);
+        if (!options->hosts.names[options->hosts.n])
                 return error_oom(reterr);
-        hosts->n++;
+        options->hosts.n++;
         return 0;
 }
 
 /* Adds the names of a list that is separated by commas. */
-static int add_hosts(CtlHosts *hosts, const char *list, Error *reterr)
+static int add_hosts(CtlOptions *options, const char *list, Error *reterr)
 {
         for (const char *name = list;; name++) {
                 size_t length = strcspn(name, ",");
-                int r = add_host(hosts, name, length, reterr);
+                int r = add_host(options, name, length, reterr);
 
                 if (r < 0)
                         return r;
@@ -167,7 +169,7 @@ static int add_hosts(CtlHosts *hosts, const char *list, Error *reterr)
 
 /* Adds the first word of each line, unless it begins a comment with "#". Returns 1 if there was a
  * name, 0, or a negative errno with words. */
-static int read_lines(CtlHosts *hosts, FILE *file, Error *reterr)
+static int read_lines(CtlOptions *options, FILE *file, Error *reterr)
 {
         _cleanup_free_ char *line = NULL;
         size_t size = 0;
@@ -176,7 +178,7 @@ static int read_lines(CtlHosts *hosts, FILE *file, Error *reterr)
         while (getline(&line, &size, file) >= 0) {
                 const char *name = line + strspn(line, " \t");
                 size_t length = strcspn(name, " \t\r\n#");
-                int r = length > 0 ? add_host(hosts, name, length, reterr) : 0;
+                int r = length > 0 ? add_host(options, name, length, reterr) : 0;
 
                 if (r < 0)
                         return r;
@@ -187,14 +189,14 @@ static int read_lines(CtlHosts *hosts, FILE *file, Error *reterr)
 
 /* Adds the names of a file, one on each line; "-" is standard input. "#" begins a comment. A file
  * without names is an error. */
-static int read_hosts(CtlHosts *hosts, const char *path, Error *reterr)
+static int read_hosts(CtlOptions *options, const char *path, Error *reterr)
 {
         _cleanup_fclose_ FILE *file = strcmp(path, "-") == 0 ? NULL : fopen(path, "re");
         int r;
 
         if (!file && strcmp(path, "-") != 0)
                 return error_setf(reterr, errno, "%s: %s", path, strerror(errno));
-        r = read_lines(hosts, file ? file : stdin, reterr);
+        r = read_lines(options, file ? file : stdin, reterr);
         if (r >= 0 && ferror(file ? file : stdin))
                 return error_setf(reterr, EIO, "%s cannot be read to its end", path);
         if (r != 0)
@@ -245,7 +247,7 @@ static int store(CtlOptions *options, const CtlOption *option, const char *value
         case OPTION_JSON:
                 return store_json(options, value, reterr);
         case OPTION_HOST:
-                return add_hosts(&options->hosts, value, reterr);
+                return add_hosts(options, value, reterr);
         case OPTION_REQUEST:
                 ctl_request_add(&options->request, option->name, value);
                 break;
@@ -374,7 +376,7 @@ int ctl_options_parse(int argc, char *argv[], CtlOptions *ret, Error *reterr)
                 ret->arguments = without_verb;
         ret->dry_run |= ret->plan;
         if (ret->hosts_file)
-                r = read_hosts(&ret->hosts, ret->hosts_file, reterr);
+                r = read_hosts(ret, ret->hosts_file, reterr);
         if (ret->hosts_file && r < 0)
                 return r;
         if (ret->hosts.n > 0)

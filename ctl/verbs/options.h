@@ -9,19 +9,16 @@
 #include "ctl/print/page.h"
 #include "ctl/verbs/request.h"
 
-/* The hosts of the command line, each once: those of --host in their order, then those of the last
- * --hosts-file. */
-typedef struct CtlHosts {
-        char **names; /* "user@host"; owned */
-        size_t n;
-        size_t n_allocated;
-} CtlHosts;
-
 typedef struct CtlOptions {
         /* Options of all verbs. */
         CtlJson json;
         bool no_pager, no_legend, quiet, all;
-        CtlHosts hosts;   /* the hosts of --host and --hosts-file */
+        struct {
+                char **names; /* "user@host"; owned */
+                size_t n;
+                size_t n_allocated;
+        } hosts;          /* each host once: those of --host in their order, then those of the last
+                             --hosts-file */
         const char *host; /* the first host, "user@host"; NULL: this one */
         const char *hosts_file;
         bool help, version;
@@ -55,23 +52,20 @@ typedef struct CtlOptions {
         const char *const *arguments;
 } CtlOptions;
 
-/* The destination of the value of an option. */
-typedef enum CtlOptionKind {
-        OPTION_FLAG,    /* a bool */
-        OPTION_TEXT,    /* a const char * */
-        OPTION_JSON,    /* the value can be left out */
-        OPTION_HOST,    /* added to the hosts */
-        OPTION_REQUEST, /* added to the request */
-} CtlOptionKind;
-
 typedef struct CtlOption {
         const char *name;
         char letter;         /* 0: none */
         const char *metavar; /* NULL: the option has no value */
         const char *verb;    /* "claim, explain"; NULL: all verbs */
         const char *help;
-        CtlOptionKind kind;
-        size_t offset; /* in CtlOptions */
+        enum {
+                OPTION_FLAG,    /* a bool */
+                OPTION_TEXT,    /* a const char * */
+                OPTION_JSON,    /* the value can be left out */
+                OPTION_HOST,    /* added to the hosts */
+                OPTION_REQUEST, /* added to the request */
+        } kind;                 /* destination of the value */
+        size_t offset;          /* in CtlOptions */
 } CtlOption;
 
 extern const CtlOption ctl_options[]; /* ends with a NULL name */
