@@ -25,7 +25,6 @@
 #define WIDTH_DEFAULT 80
 #define WIDTH_MAX     4096
 #define ROOMY         130 /* columns */
-#define FULL_PERCENT  90  /* a usage bar is yellow from here on */
 
 /* The escape sequences that begin a colour. Green, yellow and red are bold too, and CTL_HEADING is
  * underlined. */
@@ -102,17 +101,6 @@ const char *ctl_colour(const CtlStyle *style, CtlColour colour)
 bool ctl_style_is_roomy(const CtlStyle *style)
 {
         return style->all || style->width == 0 || style->width >= ROOMY;
-}
-
-CtlColour ctl_usage_colour(uint64_t used, uint64_t capacity)
-{
-        if (used == 0)
-                return CTL_DIM;
-        if (capacity > 0 && used >= capacity)
-                return CTL_RED;
-        if (capacity == 0)
-                return CTL_YELLOW;
-        return (double)used * 100 / (double)capacity >= FULL_PERCENT ? CTL_YELLOW : CTL_GREEN;
 }
 
 static const char *colour_end(const CtlPage *page, CtlColour colour)

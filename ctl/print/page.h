@@ -49,10 +49,6 @@ const char *ctl_colour(const CtlStyle *style, CtlColour colour);
  * width, and with "all". */
 bool ctl_style_is_roomy(const CtlStyle *style);
 
-/* Returns the colour of a usage bar. An inventory that is withheld or cordoned has no capacity. Its
- * usage is yellow and not red, because its guests use no more than they claimed. */
-CtlColour ctl_usage_colour(uint64_t used, uint64_t capacity);
-
 /* Writes a text in that colour. The text is escaped, also newlines in it. */
 void ctl_page_write(CtlPage *page, CtlColour colour, const char *format, ...) _printf_(3, 4);
 

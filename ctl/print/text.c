@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Formats small texts for people: escaped names, cut and wrapped texts, times, amounts and usage
- * bars. Finds the word that a mistyped one probably means. Pure, except for the time zone.
+/* Formats small texts for people: escaped names, cut and wrapped texts, times and amounts. Finds the
+ * word that a mistyped one probably means. Pure, except for the time zone.
  *
  * ctl_text_escape() comes first: the functions that count or cut characters expect its result,
  * which is valid UTF-8 without control characters. Invariant: texts in a caller's buffer fit
@@ -15,7 +15,6 @@
 
 #include "base/text.h"
 
-#define BAR_MAX  20 /* characters */
 #define WORD_MAX 32 /* bytes of the longest word of a table that is compared */
 
 /* Returns the code of a well-formed UTF-8 sequence of n bytes. */
@@ -180,23 +179,6 @@ const char *ctl_text_kib(char buffer[static CTL_TEXT_MAX], uint64_t kib)
         }
         snprintf(buffer, CTL_TEXT_MAX, "%.*f %s", amount == (double)(uint64_t)amount ? 0 : 1,
                  amount, units[i]);
-        return buffer;
-}
-
-const char *ctl_text_bar(char buffer[static CTL_TEXT_MAX], uint64_t used, uint64_t capacity,
-                         unsigned n, bool utf8)
-{
-        unsigned marks = 0;
-        char *end = buffer;
-
-        n = MIN(n, (unsigned)BAR_MAX);
-        if (used > 0 && used >= capacity)
-                marks = n;
-        else if (used > 0)
-                marks = MAX(MIN((unsigned)((double)used / (double)capacity * n + 0.5), n - 1), 1U);
-        for (unsigned i = 0; i < n; i++)
-                end = stpcpy(end, i < marks ? (utf8 ? "▉" : "#") : (utf8 ? "░" : "-"));
-        *end = '\0';
         return buffer;
 }
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Small texts for people: escaped names, times, amounts, usage bars. Pure, except for the time
- * zone. */
+/* Small texts for people: escaped names, times, amounts. Pure, except for the time zone. */
 
 #include "base/macros.h"
 
@@ -29,11 +28,6 @@ const char *ctl_text_relative(char buffer[static CTL_TEXT_MAX], uint64_t realtim
                               uint64_t now_usec);
 /* Writes "31.2 GiB". */
 const char *ctl_text_kib(char buffer[static CTL_TEXT_MAX], uint64_t kib);
-
-/* Writes "▉▉░░░", n characters wide (2 or more, but at most 20; "##---" without utf8). Any usage
- * has at least one mark, and only a bar without free capacity is full. */
-const char *ctl_text_bar(char buffer[static CTL_TEXT_MAX], uint64_t used, uint64_t capacity,
-                         unsigned n, bool utf8);
 
 /* Returns the word of table (NULL-terminated) that was probably meant: one that begins with word,
  * or that differs from it in at most two letters. The number of differences must be below the

@@ -23,6 +23,7 @@
 
 #define BAR_WIDTH        10
 #define BAR_WIDTH_NARROW 5
+#define FULL_PERCENT     90  /* a usage bar is yellow from here on */
 #define NARROW           100 /* width of the terminal below which bars are short, in columns */
 #define DEPTH_MAX        64  /* levels of providers, far more than the tree of any host has */
 
@@ -104,6 +105,37 @@ static int link_providers(TreePrinter *printer)
         return 0;
 }
 
+/* Returns the colour of a usage bar. An inventory that is withheld or cordoned has no capacity. Its
+ * usage is yellow and not red, because its guests use no more than they claimed. */
+static CtlColour usage_colour(uint64_t used, uint64_t capacity)
+{
+        if (used == 0)
+                return CTL_DIM;
+        if (capacity > 0 && used >= capacity)
+                return CTL_RED;
+        if (capacity == 0)
+                return CTL_YELLOW;
+        return (double)used * 100 / (double)capacity >= FULL_PERCENT ? CTL_YELLOW : CTL_GREEN;
+}
+
+/* Writes "▉▉░░░", n characters wide ("##---" without utf8), and returns it. Any usage has at least
+ * one mark, and only a bar without free capacity is full. */
+static const char *make_bar(char buffer[static CTL_TEXT_MAX], uint64_t used, uint64_t capacity,
+                            unsigned n, bool utf8)
+{
+        unsigned marks = 0;
+        char *end = buffer;
+
+        if (used > 0 && used >= capacity)
+                marks = n;
+        else if (used > 0)
+                marks = MAX(MIN((unsigned)((double)used / (double)capacity * n + 0.5), n - 1), 1U);
+        for (unsigned i = 0; i < n; i++)
+                end = stpcpy(end, i < marks ? (utf8 ? "▉" : "#") : (utf8 ? "░" : "-"));
+        *end = '\0';
+        return buffer;
+}
+
 static void add_usage_cell(TreePrinter *printer, uint64_t used, uint64_t capacity)
 {
         const CtlStyle *style = &printer->page->style;
@@ -113,10 +145,10 @@ static void add_usage_cell(TreePrinter *printer, uint64_t used, uint64_t capacit
         if (capacity > 0)
                 snprintf(percent, sizeof(percent), "%3.0f%%",
                          (double)used * 100 / (double)capacity);
-        ctl_table_cell(printer->table, ctl_usage_colour(used, capacity), "%s %s",
-                       ctl_text_bar(bar, used, capacity, narrow ? BAR_WIDTH_NARROW : BAR_WIDTH,
-                                    style->utf8),
-                       percent);
+        ctl_table_cell(
+                printer->table, usage_colour(used, capacity), "%s %s",
+                make_bar(bar, used, capacity, narrow ? BAR_WIDTH_NARROW : BAR_WIDTH, style->utf8),
+                percent);
 }
 
 static void add_inventory_cells(TreePrinter *printer, const char *resource_class,

@@ -77,20 +77,4 @@ static void test_sequences(void **state)
         assert_string_equal(ctl_colour(&style, CTL_RED), "");
 }
 
-static void test_usage_colours(void **state)
-{
-        static const struct {
-                uint64_t used, capacity;
-                CtlColour colour;
-        } cases[] = {
-                { 0, 0, CTL_DIM }, { 0, 4, CTL_DIM }, { 1, 4, CTL_GREEN },  { 95, 100, CTL_YELLOW },
-                { 4, 4, CTL_RED }, { 5, 4, CTL_RED }, { 1, 0, CTL_YELLOW }, /* cordoned or withheld,
-                                                                               and in use */
-        };
-
-        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-                assert_int_equal(ctl_usage_colour(cases[i].used, cases[i].capacity),
-                                 cases[i].colour);
-}
-
-TEST_MAIN(test_colours_table, test_width, test_sequences, test_usage_colours)
+TEST_MAIN(test_colours_table, test_width, test_sequences)

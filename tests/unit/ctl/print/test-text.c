@@ -161,25 +161,6 @@ static void test_kib_table(void **state)
         }
 }
 
-static void test_bar_table(void **state)
-{
-        static const struct {
-                uint64_t used, capacity;
-                const char *text;
-        } cases[] = {
-                { 0, 4, "----" },      { 1, 1000, "#---" }, { 2, 4, "##--" },
-                { 999, 1000, "###-" }, { 4, 4, "####" },    { 5, 4, "####" },
-                { 0, 0, "----" },      { 1, 0, "####" },    { UINT64_MAX / 2, UINT64_MAX, "##--" },
-        };
-        char text[CTL_TEXT_MAX];
-
-        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-                assert_string_equal(ctl_text_bar(text, cases[i].used, cases[i].capacity, 4, false),
-                                    cases[i].text);
-        assert_string_equal(ctl_text_bar(text, 1, 2, 4, true), "▉▉░░");
-        assert_int_equal(strlen(ctl_text_bar(text, 1, 2, 1000, false)), 20);
-}
-
 static void test_nearest_table(void **state)
 {
         static const char *const words[] = { "status", "tree", "plan", "claims", "claim", NULL };
@@ -207,4 +188,4 @@ static void test_nearest_table(void **state)
 }
 
 TEST_MAIN(test_escape_table, test_cut_table, test_wrap_table, test_relative_table,
-          test_time_is_local, test_kib_table, test_bar_table, test_nearest_table)
+          test_time_is_local, test_kib_table, test_nearest_table)

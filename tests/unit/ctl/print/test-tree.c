@@ -128,6 +128,43 @@ static void test_ascii(void **state)
         check_rows(print, &row, 1);
 }
 
+/* Any usage has a mark, and only a bar without free capacity is full. */
+static void test_usage_bars(void **state)
+{
+        static const struct {
+                uint64_t used, capacity;
+                const char *cell;
+        } cases[] = {
+                { 0, 0, "\033[2m-----" },
+                { 0, 4, "\033[2m-----" },
+                { 1, 1000, "\033[0;1;32m#----" },
+                { 1, 4, "\033[0;1;32m#----" },
+                { 2, 4, "\033[0;1;32m###--" },
+                { 95, 100, "\033[0;1;33m####-" },
+                { 999, 1000, "\033[0;1;33m####-" },
+                { 4, 4, "\033[0;1;31m#####" },
+                { 5, 4, "\033[0;1;31m#####" },
+                { 1, 0, "\033[0;1;33m#####" }, /* cordoned or withheld, and in use */
+                { INT64_MAX / 2, INT64_MAX, "\033[0;1;32m###--" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                CtlStyle style = { .colours = true, .terminal = true, .width = 80 };
+                json_t *tree = parse_quoted(TREE(PROVIDER("r", "h", "null", "", "'A': {}")));
+                json_t *record = json_object_get(
+                        json_object_get(json_array_get(json_object_get(tree, "providers"), 0),
+                                        "inventories"),
+                        "A");
+                _cleanup_(capture_done) Capture capture;
+
+                json_object_set_new(record, "used", json_integer((json_int_t)cases[i].used));
+                json_object_set_new(record, "capacity",
+                                    json_integer((json_int_t)cases[i].capacity));
+                capture_print(&capture, print, tree, style);
+                assert_contains(capture.text, cases[i].cell);
+        }
+}
+
 static void test_strange_documents(void **state)
 {
         static const struct {
@@ -180,4 +217,4 @@ static void test_depth_is_bounded(void **state)
 }
 
 TEST_MAIN_AFTER(setlocale(LC_CTYPE, "C.UTF-8"), NULL, NULL, test_pages, test_marks, test_ascii,
-                test_strange_documents, test_depth_is_bounded)
+                test_usage_bars, test_strange_documents, test_depth_is_bounded)
