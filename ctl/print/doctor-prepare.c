@@ -121,8 +121,8 @@ static int judge_function(const Snapshot *snapshot, const json_t *record, size_t
                                         : "no vGPU");
 }
 
-int ctl_doctor_judge_prepare(const HostConfig *host, const Snapshot *snapshot,
-                             const json_t *prepared, json_t *findings)
+static int judge_cards(const HostConfig *host, const Snapshot *snapshot, const json_t *prepared,
+                       json_t *findings)
 {
         size_t n = 0, n_cards = 0, i;
         const json_t *record;
@@ -158,7 +158,7 @@ int ctl_doctor_judge_prepare(const HostConfig *host, const Snapshot *snapshot,
         return r;
 }
 
-int ctl_doctor_judge_partitions(const HostConfig *host, const json_t *partitions, json_t *findings)
+static int judge_partitions(const HostConfig *host, const json_t *partitions, json_t *findings)
 {
         const HostShapes *shapes = NULL;
         const json_t *record;
@@ -196,4 +196,12 @@ int ctl_doctor_judge_partitions(const HostConfig *host, const json_t *partitions
                 r = ctl_finding_add(findings, "partitions", "ok", NULL,
                                     "Partitions of devices are as their claims need them");
         return r;
+}
+
+int ctl_doctor_judge_prepare(const HostConfig *host, const Snapshot *snapshot,
+                             const json_t *prepared, const json_t *partitions, json_t *findings)
+{
+        int r = judge_cards(host, snapshot, prepared, findings);
+
+        return r < 0 ? r : judge_partitions(host, partitions, findings);
 }

@@ -8,11 +8,8 @@
 #include "drivers/host/host-config.h"
 #include "drivers/host/snapshot.h"
 
-/* Judges the cards of [device_prepare NAME] by the record of the last run (prepared; NULL: none)
- * and by the host now (snapshot; NULL: unknown). Returns -1 if memory ran out. */
+/* Judges the cards of [device_prepare NAME] and the partitions of [device_shapes NAME] with units,
+ * by the records of the last run (prepared, partitions; NULL: none) and by the host now (snapshot;
+ * NULL: unknown). Returns -1 if memory ran out. */
 int ctl_doctor_judge_prepare(const HostConfig *host, const Snapshot *snapshot,
-                             const json_t *prepared, json_t *findings);
-
-/* Judges the partitions of [device_shapes NAME] with units by the record of the last run
- * (partitions; NULL: none). Returns -1 if memory ran out. */
-int ctl_doctor_judge_partitions(const HostConfig *host, const json_t *partitions, json_t *findings);
+                             const json_t *prepared, const json_t *partitions, json_t *findings);

@@ -619,26 +619,20 @@ json_t *ctl_doctor_judge_hardware(const json_t *verified)
 
 static int judge_prepare(const CtlFacts *facts, json_t *findings)
 {
-        return facts->config ? ctl_doctor_judge_prepare(&facts->config->driver.host,
-                                                        facts->snapshot, facts->prepared, findings)
-                             : 0;
-}
-
-static int judge_partitions(const CtlFacts *facts, json_t *findings)
-{
-        return facts->config ? ctl_doctor_judge_partitions(&facts->config->driver.host,
-                                                           facts->partitions, findings)
-                             : 0;
+        return facts->config
+                       ? ctl_doctor_judge_prepare(&facts->config->driver.host, facts->snapshot,
+                                                  facts->prepared, facts->partitions, findings)
+                       : 0;
 }
 
 json_t *ctl_doctor_judge(const CtlFacts *facts)
 {
         /* The first two judge the configuration. */
         static const Judge judges[] = {
-                judge_config, judge_files,   judge_reasons,    judge_service,    judge_hypervisor,
-                judge_parts,  judge_devices, judge_storage,    judge_placement,  judge_numa,
-                judge_cells,  judge_reshape, judge_width,      judge_connection, judge_identity,
-                judge_hook,   judge_prepare, judge_partitions, judge_clock,      judge_disk,
+                judge_config, judge_files,   judge_reasons, judge_service,    judge_hypervisor,
+                judge_parts,  judge_devices, judge_storage, judge_placement,  judge_numa,
+                judge_cells,  judge_reshape, judge_width,   judge_connection, judge_identity,
+                judge_hook,   judge_prepare, judge_clock,   judge_disk,
         };
         _cleanup_json_ json_t *findings = json_array();
 
