@@ -131,7 +131,7 @@ static int fit_placed(const HostView *view, const ResourceRequest *request, cons
 
         if (r == 0)
                 r = fit_groups(view, "host", &placed, holding, &effort, &fit, NULL);
-        return r == 0 ? placed_check(view, holding, &fit, NULL) : r;
+        return r == 0 ? placed_check(view, &placed, holding, &fit, NULL, NULL) : r;
 }
 
 static int time_fits(size_t n, double *ret_free, double *ret_placed)

@@ -261,8 +261,7 @@ static int fit_placed(Claims *claims, Order *order, const ResourceRequest *bound
 
         if (r != 0)
                 return r;
-        order->ambiguous = placed_is_ambiguous(claims->view, bound, ret);
-        return placed_check(claims->view, holding, ret, reterr);
+        return placed_check(claims->view, bound, holding, ret, &order->ambiguous, reterr);
 }
 
 /* Raises the usage of a provider until at most left of each class is free. left NULL: nothing is

@@ -254,7 +254,7 @@ static const Provider *find_chosen(const HostView *view, const RequestGroup *gro
         return NULL;
 }
 
-bool placed_is_ambiguous(const HostView *view, const ResourceRequest *bound, const Fit *fit)
+static bool is_ambiguous(const HostView *view, const ResourceRequest *bound, const Fit *fit)
 {
         for (size_t i = 0; i < bound->n_groups; i++)
                 for (size_t j = 0; j < i; j++) {
@@ -271,10 +271,13 @@ bool placed_is_ambiguous(const HostView *view, const ResourceRequest *bound, con
         return false;
 }
 
-int placed_check(const HostView *view, const Consumer *holding, const Fit *fit, Error *reterr)
+int placed_check(const HostView *view, const ResourceRequest *bound, const Consumer *holding,
+                 const Fit *fit, bool *ret_ambiguous, Error *reterr)
 {
         _cleanup_(consumer_freep) Consumer *taken = NULL;
 
+        if (ret_ambiguous)
+                *ret_ambiguous = is_ambiguous(view, bound, fit);
         if (consumer_new(&taken, &holding->uuid) < 0)
                 return error_oom(reterr);
         for (size_t i = 0; i < fit->n_pieces; i++) {

@@ -30,10 +30,8 @@ int placed_make(const HostView *view, const char *node, const ResourceRequest *r
 
 /* Checks that a fit of the bound request takes exactly the allocations on each provider that it
  * uses. Returns CLAIM_DONE, -ENOMEM, or CLAIM_E_OTHER if not: a layout can choose other cells than
- * the scheduler. */
-int placed_check(const HostView *view, const Consumer *holding, const Fit *fit, Error *reterr);
-
-/* Returns true if two suffixed groups without a mapping could exchange their providers: they have
- * equal amounts, and each provider has the traits for the other group. in_tree and subtrees are not
- * compared. */
-bool placed_is_ambiguous(const HostView *view, const ResourceRequest *bound, const Fit *fit);
+ * the scheduler. *ret_ambiguous (NULL: not needed) says whether two suffixed groups without a
+ * mapping could exchange their providers: they have equal amounts, and each provider has the traits
+ * for the other group. in_tree and subtrees are not compared. */
+int placed_check(const HostView *view, const ResourceRequest *bound, const Consumer *holding,
+                 const Fit *fit, bool *ret_ambiguous, Error *reterr);

@@ -50,7 +50,7 @@ static void run_case(size_t i, const Case *c)
         bool told = make_mappings(c->mappings, &mappings);
         FitEffort effort = fit_effort_begin(0);
         Error error = ERROR_NULL;
-        bool ambiguous;
+        bool ambiguous = false;
         int r;
 
         if (c->used)
@@ -62,9 +62,9 @@ static void run_case(size_t i, const Case *c)
                 r = r > 0 ? 10 + r : r;
         }
         if (r == 0)
-                r = placed_check(view, holding, &fit, &error);
+                r = placed_check(view, &bound, holding, &fit, &ambiguous, &error);
         text = r == 0 ? format_fit(view, &bound, &fit) : strdup(error.text);
-        ambiguous = r == 0 && placed_is_ambiguous(view, &bound, &fit);
+        ambiguous = r == 0 && ambiguous;
         if (r != c->r || !strstr(text, c->text) || (r == 0 && strcmp(text, c->text) != 0) ||
             ambiguous != c->ambiguous)
                 fail_msg("case %zu: \"%s\" of \"%s\"\n  yields    %d %s%s\n  expected  %d %s", i,
@@ -187,7 +187,7 @@ static void assert_found(const char *host, const char *request, const char *hold
         make_request(&wanted, request);
         if (placed_make(view, "host", &wanted, held, NULL, &bound, &error) != CLAIM_DONE ||
             fit_groups(view, "host", &bound, held, &effort, &fit, &error) != CLAIM_DONE ||
-            placed_check(view, held, &fit, &error) != CLAIM_DONE)
+            placed_check(view, &bound, held, &fit, NULL, &error) != CLAIM_DONE)
                 fail_msg("%s of %s: %s", request, holding, error.text);
         assert_true(effort.work < FIT_WORK_MAX / 10);
 }
@@ -276,7 +276,7 @@ static void test_4096_providers(void **state)
                                  CLAIM_DONE);
                 assert_int_equal(fit_groups(view, "host", &bound, holding, &effort, &fit, NULL),
                                  CLAIM_DONE);
-                assert_int_equal(placed_check(view, holding, &fit, NULL), CLAIM_DONE);
+                assert_int_equal(placed_check(view, &bound, holding, &fit, NULL, NULL), CLAIM_DONE);
                 best_placed =
                         MIN(best_placed, (double)clock_usec(CLOCK_THREAD_CPUTIME_ID) - middle);
                 best_free = MIN(best_free, middle - start);
