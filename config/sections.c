@@ -350,7 +350,8 @@ static bool is_name(const char *name)
 }
 
 /* Makes the set of the texts, and checks the section as a whole. */
-static int finish_shapes(const HostConfig *host, HostShapes *shapes, const char *name, Error *reterr)
+static int finish_shapes(const HostConfig *host, HostShapes *shapes, const char *name,
+                         Error *reterr)
 {
         int r;
 

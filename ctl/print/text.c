@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Formats small texts for people: escaped names, cut and wrapped texts, times and amounts. Finds the
- * word that a mistyped one probably means. Pure, except for the time zone.
+/* Formats small texts for people: escaped names, cut and wrapped texts, times and amounts. Finds
+ * the word that a mistyped one probably means. Pure, except for the time zone.
  *
  * ctl_text_escape() comes first: the functions that count or cut characters expect its result,
  * which is valid UTF-8 without control characters. Invariant: texts in a caller's buffer fit
