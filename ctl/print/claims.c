@@ -21,8 +21,9 @@
 #include "ctl/print/table.h"
 #include "ctl/print/text.h"
 
-#define COLUMNS_MAX 9
-#define LABEL_WIDTH 9
+#define COLUMNS_MAX       9
+#define LABEL_WIDTH       9
+#define SHORT_UUID_LENGTH 8
 
 /* Adds the two table cells of an allocation: its provider and the amounts there. */
 static void add_allocation(CtlTable *table, const json_t *allocation, const CtlStyle *style)
@@ -90,6 +91,16 @@ static void add_time_cell(CtlTable *table, uint64_t usec, const CtlStyle *style)
                        usec ? ctl_text_relative(text, usec, style->now_usec) : "-");
 }
 
+/* Adds the first letters of a uuid; the whole uuid if the style is roomy. */
+static void add_uuid(CtlTable *table, const char *uuid, const CtlStyle *style)
+{
+        if (ctl_style_is_roomy(style))
+                ctl_table_cell(table, CTL_PLAIN, "%s", uuid);
+        else
+                ctl_table_cell(table, CTL_PLAIN, "%.*s%s", SHORT_UUID_LENGTH, uuid,
+                               style->utf8 ? "…" : "~");
+}
+
 /* Adds the cells that belong to the claim and not to one of its providers. In a narrow list the
  * consumer replaces a missing name of the guest. */
 static void add_claim_cells(CtlTable *table, const json_t *claim, const View *view,
@@ -104,7 +115,7 @@ static void add_claim_cells(CtlTable *table, const json_t *claim, const View *vi
         if (view->guests && (view->roomy || guest[0]))
                 ctl_table_text(table, guest);
         if (view->roomy || !view->guests || !guest[0])
-                ctl_table_uuid(table, consumer);
+                add_uuid(table, consumer, style);
         ctl_table_cell(table, state_colour(state), "%s%s", state, resize_target ? ", resize" : "");
         if (view->roomy)
                 add_time_cell(table, ctl_json_u64(claim, "created_usec"), style);
@@ -600,7 +611,7 @@ static void add_event(CtlTable *table, const json_t *event, const CtlStyle *styl
         if (guest[0] || !consumer[0])
                 ctl_table_text(table, guest);
         else
-                ctl_table_uuid(table, consumer);
+                add_uuid(table, consumer, style);
         ctl_table_take(table, ctl_json_format(event, write_held), "-");
         ctl_table_cell(table, CTL_PLAIN, "%s", author[0] ? author : "the agent");
         ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(event, "reason"));

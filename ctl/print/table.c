@@ -21,9 +21,8 @@
 #include <string.h>
 #include <strings.h>
 
-#define ROOMY             100 /* columns; two blanks separate cells from here on. Uuids need more. */
-#define WIDTH_MIN         8   /* smallest width of a narrowed column */
-#define SHORT_UUID_LENGTH 8
+#define ROOMY     100 /* columns; two blanks separate cells from here on. Uuids need more. */
+#define WIDTH_MIN 8   /* smallest width of a narrowed column */
 
 struct CtlTable {
         CtlPage *page;
@@ -208,15 +207,6 @@ void ctl_table_skip(CtlTable *table, size_t n)
 {
         if (table)
                 table->column += n;
-}
-
-void ctl_table_uuid(CtlTable *table, const char *uuid)
-{
-        if (table && ctl_style_is_roomy(&table->page->style))
-                ctl_table_cell(table, CTL_PLAIN, "%s", uuid);
-        else if (table)
-                ctl_table_cell(table, CTL_PLAIN, "%.*s%s", SHORT_UUID_LENGTH, uuid,
-                               table->page->style.utf8 ? "…" : "~");
 }
 
 void ctl_table_text(CtlTable *table, const char *text)

@@ -39,9 +39,6 @@ void ctl_table_cell(CtlTable *table, CtlColour colour, const char *format, ...) 
 /* Leaves n cells empty. */
 void ctl_table_skip(CtlTable *table, size_t n);
 
-/* Adds the first 8 letters of a uuid and "…", or the whole uuid if ctl_style_is_roomy(). */
-void ctl_table_uuid(CtlTable *table, const char *uuid);
-
 /* Add a plain cell, which shows "-" for "" and for 0. */
 void ctl_table_text(CtlTable *table, const char *text);
 void ctl_table_number(CtlTable *table, uint64_t number);

@@ -5,17 +5,15 @@
 
 #include "drivers/host/snapshot.h"
 
-typedef enum NodeDeviceKind {
-        NODE_DEVICE_OTHER,  /* nothing that guests can have */
-        NODE_DEVICE_DEVICE, /* a PCI function or a parent of mdevs: device is set */
-        NODE_DEVICE_MDEV,   /* a mediated device: mdev is set */
-        NODE_DEVICE_VDPA,   /* a vDPA device: parent is set */
-        _NODE_DEVICE_KIND_MAX,
-} NodeDeviceKind;
-
 /* A node device. The kind says which member is valid. */
 typedef struct NodeDevice {
-        NodeDeviceKind kind;
+        enum {
+                NODE_DEVICE_OTHER,  /* nothing that guests can have */
+                NODE_DEVICE_DEVICE, /* a PCI function or a parent of mdevs: device is set */
+                NODE_DEVICE_MDEV,   /* a mediated device: mdev is set */
+                NODE_DEVICE_VDPA,   /* a vDPA device: parent is set */
+                _NODE_DEVICE_KIND_MAX,
+        } kind;
         SnapshotDevice device;
         SnapshotMdev mdev;
         char *parent;
