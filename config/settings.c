@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Finds the entries of options in the settings, replaces the references between options, and sets
- * options from their entries. Warns about entries that set nothing, and about secrets that all users
- * can read.
+ * options from their entries. Warns about entries that set nothing, and about secrets that all
+ * users can read.
  *
  * Options can have old names, and those of authentication can be in another section, so the search
  * for an option compares entries by rank_of(). Entries are in the order of reading. The last file

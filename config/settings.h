@@ -58,11 +58,11 @@ int config_set_from_settings(const ConfigOption *option, void *base, ConfigSetti
 
 /* Warns about each section that neither this agent nor Nova defines, except auth_section, and about
  * each such option in a section that the agent reads. Also warns about each secret in a file that
- * all users can read, and about one option of Nova that the agent does not implement, if it is true,
- * and does not count it then. Returns the number of options that are ignored without a warning:
- * options of Nova or its libraries, and options in sections that only Nova reads, or in
- * auth_section. Options of [placement] that the agent knows but does not use (CONFIG_UNUSED) are not
- * in the number. */
+ * all users can read. Also warns about one option of Nova that the agent does not implement, if it
+ * is true, and does not count it then. Returns the number of options that are ignored without a
+ * warning: options of Nova or its libraries, and options in sections that only Nova reads, or in
+ * auth_section. Options of [placement] that the agent knows but does not use (CONFIG_UNUSED) are
+ * not in the number. */
 size_t config_warn_entries(const ConfigSettings *settings);
 
 /* Calls the warning of the settings, if there is one, with a formatted text. */

@@ -37,9 +37,10 @@
  *
  * A device that vanishes is skipped, as is one whose read fails without a reason from libvirt. Any
  * other device that cannot be read is a problem of the snapshot. A failed read, but not a failed
- * lookup, marks the device in the cache, so the next poll lists the devices again. A failed listing,
- * a broken connection and a lack of memory end the poll. Mdevs that sysfs no longer has are removed
- * at the end, if their parent is a PCI function. Facts that only sysfs has are added to each copy. */
+ * lookup, marks the device in the cache, so the next poll lists the devices again. A failed
+ * listing, a broken connection and a lack of memory end the poll. Mdevs that sysfs no longer has
+ * are removed at the end, if their parent is a PCI function. Facts that only sysfs has are added to
+ * each copy. */
 
 /* The state of one poll of devices. */
 typedef struct DevicePoll {

@@ -182,7 +182,7 @@ static void test_kinds(void **state)
 {
         static const struct {
                 const char *text;
-                int kind; /* of NodeDevice */
+                int kind;
         } cases[] = {
                 { "<device><name>computer</name><capability type='system'/></device>",
                   NODE_DEVICE_OTHER },
