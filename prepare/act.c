@@ -111,15 +111,15 @@ static int make_functions(const PreparePaths *paths, const PrepareCard *card, ui
         int r = 0;
 
         if (card->n_virtual > 0)
-                r = write_number(paths, card->address, "sriov_numvfs", 0, reterr);
+                r = write_number(paths, card->address, PREPARE_NUMVFS, 0, reterr);
         if (r == 0)
-                r = write_number(paths, card->address, "sriov_numvfs", wanted, reterr);
+                r = write_number(paths, card->address, PREPARE_NUMVFS, wanted, reterr);
         if (r < 0)
                 return r;
-        r = prepare_read_number(paths, card->address, &number);
+        r = prepare_read_number(paths, card->address, PREPARE_NUMVFS, &number);
         if (r < 0 || number != wanted)
                 return error_setf(reterr, r < 0 ? r : EIO,
-                                  "sriov_numvfs is %" PRIu64 " after %" PRIu64 " was written",
+                                  PREPARE_NUMVFS " is %" PRIu64 " after %" PRIu64 " was written",
                                   number, wanted);
         settle(paths, card);
         return 1;
@@ -158,7 +158,7 @@ static int bind_driver(const PreparePaths *paths, const PrepareCard *card,
                        const PrepareFunction *function, Error *reterr)
 {
         const char *wanted = card->options->driver_override;
-        char driver[PREPARE_NAME_SIZE];
+        PrepareFunction now = { 0 };
         int r = write_attribute(paths, function->address, "driver_override", wanted, reterr);
 
         if (r == 0 && function->driver[0])
@@ -168,12 +168,13 @@ static int bind_driver(const PreparePaths *paths, const PrepareCard *card,
                 r = write_attribute(paths, "", "drivers_probe", function->address, reterr);
         if (r < 0)
                 return r;
-        r = prepare_read_driver(paths, function->address, driver);
+        strcpy(now.address, function->address);
+        r = prepare_read_function(paths, &now);
         if (r < 0)
                 return error_oom(reterr);
-        if (strcmp(driver, wanted) != 0)
+        if (strcmp(now.driver, wanted) != 0)
                 return error_setf(reterr, EIO, "The driver is %s after a bind to %s. Is %s loaded?",
-                                  driver[0] ? driver : "not bound", wanted, wanted);
+                                  now.driver[0] ? now.driver : "not bound", wanted, wanted);
         return 1;
 }
 
@@ -183,21 +184,20 @@ static int change_type(const PreparePaths *paths, const PrepareFunction *functio
                        uint64_t to, Error *reterr)
 {
         uint64_t type = 0;
-        int r = prepare_read_type(paths, function->address, &type);
+        int r = prepare_read_number(paths, function->address, PREPARE_TYPE, &type);
 
         if (r < 0)
-                return error_setf(reterr, r, "Cannot read nvidia/current_vgpu_type: %s",
-                                  strerror(-r));
+                return error_setf(reterr, r, "Cannot read " PREPARE_TYPE ": %s", strerror(-r));
         if (type != from)
                 return 0;
-        r = write_number(paths, function->address, "nvidia/current_vgpu_type", to, NULL);
+        r = write_number(paths, function->address, PREPARE_TYPE, to, NULL);
         if (r == -EINVAL && to != 0)
                 return error_setf(reterr, r, "The card cannot create nvidia-%" PRIu64 " now", to);
         if (r < 0)
                 return error_setf(reterr, r,
                                   "Cannot change nvidia-%" PRIu64 " to nvidia-%" PRIu64 ": %s",
                                   from, to, strerror(-r));
-        r = prepare_read_type(paths, function->address, &type);
+        r = prepare_read_number(paths, function->address, PREPARE_TYPE, &type);
         if (r < 0 || type != to)
                 return error_setf(reterr, r < 0 ? r : EIO,
                                   "The type is nvidia-%" PRIu64 " after nvidia-%" PRIu64

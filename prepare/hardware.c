@@ -33,10 +33,8 @@
 #define FILE_MAX   4096
 #define TARGET_MAX 4096
 
-/* Reads a file that begins with a decimal number up to UINT32_MAX and then ends or has white space.
- * Returns -EBADMSG for another content. */
-static int read_number(const PreparePaths *paths, const char *address, const char *name,
-                       uint64_t *ret)
+int prepare_read_number(const PreparePaths *paths, const char *address, const char *name,
+                        uint64_t *ret)
 {
         _cleanup_free_ char *path = text_format("%s/" DEVICES "/%s/%s", paths->sys, address, name);
         _cleanup_free_ char *text = NULL;
@@ -57,16 +55,6 @@ static int read_number(const PreparePaths *paths, const char *address, const cha
         return 0;
 }
 
-int prepare_read_type(const PreparePaths *paths, const char *address, uint64_t *ret)
-{
-        return read_number(paths, address, "nvidia/current_vgpu_type", ret);
-}
-
-int prepare_read_number(const PreparePaths *paths, const char *address, uint64_t *ret)
-{
-        return read_number(paths, address, "sriov_numvfs", ret);
-}
-
 /* Yields the last part of the target of a link, "" without a link. A longer name than fits is cut.
  * Returns -ENOMEM. */
 static int read_link(const PreparePaths *paths, const char *address, const char *name,
@@ -84,12 +72,6 @@ static int read_link(const PreparePaths *paths, const char *address, const char 
         slash = strrchr(target, '/');
         snprintf(ret, PREPARE_NAME_SIZE, "%.63s", slash ? slash + 1 : target);
         return 0;
-}
-
-int prepare_read_driver(const PreparePaths *paths, const char *address,
-                        char ret[static PREPARE_NAME_SIZE])
-{
-        return read_link(paths, address, "driver", ret);
 }
 
 /* Yields the name of the VFIO device, "" without one. Returns -ENOMEM. */
@@ -116,14 +98,14 @@ static int read_vfio(const PreparePaths *paths, PrepareFunction *function)
 
 int prepare_read_function(const PreparePaths *paths, PrepareFunction *function)
 {
-        int r = prepare_read_type(paths, function->address, &function->type);
+        int r = prepare_read_number(paths, function->address, PREPARE_TYPE, &function->type);
 
         if (r == -ENOMEM)
                 return r;
         function->has_type = r == 0;
         if (r < 0 && r != -ENOENT && r != -ENODEV)
                 snprintf(function->unreadable, sizeof(function->unreadable),
-                         "Cannot read nvidia/current_vgpu_type: %s", strerror(-r));
+                         "Cannot read " PREPARE_TYPE ": %s", strerror(-r));
         r = read_link(paths, function->address, "driver", function->driver);
         if (r == 0)
                 r = read_link(paths, function->address, "iommu_group", function->group);
@@ -194,7 +176,7 @@ static int read_functions(const PreparePaths *paths, PrepareCard *card)
 static int read_of_card(const PreparePaths *paths, PrepareCard *card, const char *name,
                         uint64_t *ret)
 {
-        int r = read_number(paths, card->address, name, ret);
+        int r = prepare_read_number(paths, card->address, name, ret);
 
         if (r < 0 && r != -ENOENT && r != -ENOMEM)
                 snprintf(card->unreadable, sizeof(card->unreadable), "Cannot read %s: %s", name,
@@ -211,10 +193,10 @@ static int read_card(const PreparePaths *paths, PrepareCard *card)
         if (!path)
                 return -ENOMEM;
         card->exists = access(path, F_OK) == 0;
-        r = prepare_read_driver(paths, card->address, driver);
+        r = read_link(paths, card->address, "driver", driver);
         card->has_driver = driver[0];
         if (r == 0)
-                r = read_of_card(paths, card, "sriov_numvfs", &card->n_virtual);
+                r = read_of_card(paths, card, PREPARE_NUMVFS, &card->n_virtual);
         if (r == 0)
                 r = read_of_card(paths, card, "sriov_totalvfs", &card->max_virtual);
         if (r == 0)
@@ -222,7 +204,7 @@ static int read_card(const PreparePaths *paths, PrepareCard *card)
         if (r == 0)
                 r = read_of_card(paths, card, "sriov_stride", &card->stride);
         if (r == 0 && card->n_virtual > UINT16_MAX)
-                snprintf(card->unreadable, sizeof(card->unreadable), "sriov_numvfs is %" PRIu64,
+                snprintf(card->unreadable, sizeof(card->unreadable), PREPARE_NUMVFS " is %" PRIu64,
                          card->n_virtual);
         return r == 0 && !card->unreadable[0] ? read_functions(paths, card) : r;
 }
@@ -234,7 +216,7 @@ size_t prepare_count_unbound(const PreparePaths *paths, const HostConfig *config
 
         for (size_t i = 0; i < config->n_prepares; i++)
                 for (char **address = config->prepares[i].device_addresses; *address; address++)
-                        if (prepare_read_driver(paths, *address, driver) < 0 || !driver[0])
+                        if (read_link(paths, *address, "driver", driver) < 0 || !driver[0])
                                 n++;
         return n;
 }
@@ -269,7 +251,9 @@ static bool is_word(const char *text, const char *word)
         return n > 0 && strncmp(text, word, n) == 0 && (text[n] == '\0' || text[n] == ' ');
 }
 
-bool prepare_is_handle(const PrepareFunction *function, const char *target)
+/* Returns true if a descriptor with this link target is a VFIO handle of the function: its IOMMU
+ * group or its device. */
+static bool is_handle(const PrepareFunction *function, const char *target)
 {
         static const char devices[] = "/vfio/devices/", groups[] = "/vfio/", noiommu[] = "noiommu-";
         const char *place = strstr(target, devices);
@@ -289,7 +273,7 @@ static void note_target(PrepareHost *host, const char *target)
 {
         for (size_t i = 0; i < host->n_cards; i++)
                 for (size_t j = 0; j < host->cards[i].n_functions; j++)
-                        if (prepare_is_handle(&host->cards[i].functions[j], target))
+                        if (is_handle(&host->cards[i].functions[j], target))
                                 host->cards[i].functions[j].open = PREPARE_OPEN_YES;
 }
 

@@ -7,6 +7,9 @@
 #include "base/error.h"
 #include "prepare/plan.h"
 
+#define PREPARE_NUMVFS "sriov_numvfs"             /* of a card: the number of its functions */
+#define PREPARE_TYPE   "nvidia/current_vgpu_type" /* of a function: its type; 0: none */
+
 /* The roots of the files, which tests replace, and the patience of a run. */
 typedef struct PreparePaths {
         const char *sys, *proc, *run; /* "/sys", "/proc", "/run" */
@@ -36,25 +39,15 @@ int prepare_read_device(const PreparePaths *paths, const char *address, Snapshot
  * that is not seen open. Returns -ENOMEM with words on failure. */
 int prepare_read_open(const PreparePaths *paths, PrepareHost *host, Error *reterr);
 
-/* Reads the current type of a function; 0: it has none. Returns -ENOENT if its driver has no types,
- * -EBADMSG for content that is no number up to UINT32_MAX, or another negative errno. */
-int prepare_read_type(const PreparePaths *paths, const char *address, uint64_t *ret);
-
-/* Yields the name of the kernel driver, "" if none is bound or the link cannot be read. Returns
- * -ENOMEM. */
-int prepare_read_driver(const PreparePaths *paths, const char *address,
-                        char ret[static PREPARE_NAME_SIZE]);
+/* Reads a file of a device that begins with a decimal number up to UINT32_MAX, and then ends or has
+ * white space. Returns -EBADMSG for another content, or another negative errno: -ENOENT for
+ * PREPARE_NUMVFS of a card without SR-IOV, and for PREPARE_TYPE of a function whose driver has no
+ * types. */
+int prepare_read_number(const PreparePaths *paths, const char *address, const char *name,
+                        uint64_t *ret);
 
 /* Counts the listed cards without a driver. A card that does not exist has none. */
 size_t prepare_count_unbound(const PreparePaths *paths, const HostConfig *config);
-
-/* Reads sriov_numvfs of a card. Returns -ENOENT without SR-IOV, or another error of
- * prepare_read_type(). */
-int prepare_read_number(const PreparePaths *paths, const char *address, uint64_t *ret);
-
-/* Returns true if a descriptor with this link target is a VFIO handle of the function: its IOMMU
- * group or its device. Pure. */
-bool prepare_is_handle(const PrepareFunction *function, const char *target);
 
 /* Copies the failed steps and finished units of this pass, and the recorded claims, to a newer
  * reading of the same cards. */

@@ -36,12 +36,6 @@ void prepare_claims_done(PrepareClaims *claims)
         *claims = (PrepareClaims){ 0 };
 }
 
-void prepare_plan_done(PreparePlan *plan)
-{
-        free(plan->steps);
-        *plan = (PreparePlan){ 0 };
-}
-
 const PrepareClaim *prepare_find_claim(const PrepareClaims *claims, const char *address)
 {
         for (size_t i = 0; i < claims->n_items; i++)
@@ -224,7 +218,9 @@ static bool parse_address(const char *address, unsigned *ret_domain, unsigned *r
         return true;
 }
 
-bool prepare_card_has_address(const PrepareCard *card, const char *address)
+/* Returns true if the address can be that of a virtual function of the card, which need not exist.
+ * Without the stride these are all other addresses of the card's bus. */
+static bool can_have_address(const PrepareCard *card, const char *address)
 {
         unsigned domain, own_domain, id, own_id;
         uint64_t distance;
@@ -257,8 +253,7 @@ static int plan_missing(Planner *p, const PrepareCard *card)
         for (size_t i = 0; i < p->claims->n_items && r == 0; i++) {
                 const PrepareClaim *claim = &p->claims->items[i];
 
-                if (claim->type && !claim->is_pending &&
-                    prepare_card_has_address(card, claim->address) &&
+                if (claim->type && !claim->is_pending && can_have_address(card, claim->address) &&
                     !has_function(card, claim->address))
                         r = add(p, PREPARE_REFUSE, claim->type, claim,
                                 "claim %" PRIi64 " needs nvidia-%" PRIu64

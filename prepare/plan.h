@@ -123,13 +123,11 @@ typedef struct PreparePlan {
         size_t n_steps, n_allocated;
 } PreparePlan;
 
-void prepare_plan_done(PreparePlan *plan);
-
 /* Makes the steps that lead from the hardware to the wanted state. A card or a function whose step
  * has failed in this pass gets no step. One that cannot be read, and a card that does not exist,
  * gets PREPARE_REFUSE. The functions of such cards get no step, and neither do those of a card that
- * waits for its driver, its unit or its functions. ret must be zeroed. Returns -ENOMEM on
- * failure. */
+ * waits for its driver, its unit or its functions. ret must be zeroed. The
+ * caller frees its steps, also after a failure (-ENOMEM). */
 int prepare_plan(const PrepareHost *host, const PrepareClaims *claims, PreparePlan *ret);
 
 /* Returns true if a step of this kind changes the host. */
@@ -137,7 +135,3 @@ static inline bool prepare_kind_acts(PrepareKind kind)
 {
         return kind < PREPARE_WAIT;
 }
-
-/* Returns true if the address can be that of a virtual function of the card, which need not exist.
- * Without the stride these are all other addresses of the card's bus. */
-bool prepare_card_has_address(const PrepareCard *card, const char *address);

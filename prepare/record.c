@@ -70,22 +70,6 @@ static json_t *make_card(const PrepareCard *card, const PrepareResult *result, s
                          card->failed[0] ? card->failed : refused);
 }
 
-json_t *prepare_record_make(const PrepareHost *host, const PrepareResult *result)
-{
-        _cleanup_json_ json_t *cards = json_array(), *functions = json_array();
-
-        for (size_t i = 0; i < host->n_cards; i++) {
-                if (json_array_append_new(cards, make_card(&host->cards[i], result, i)) < 0)
-                        return NULL;
-                for (size_t j = 0; j < host->cards[i].n_functions; j++)
-                        if (json_array_append_new(functions, make_function(host, result, i, j)) < 0)
-                                return NULL;
-        }
-        return json_pack("{ss ss ss sb sO sO}", "format", PREPARED_FORMAT, "wanted", result->wanted,
-                         "error", result->error, "claims_known", result->claims->complete, "cards",
-                         cards, "functions", functions);
-}
-
 static size_t count_errors(const json_t *array)
 {
         size_t n = 0, i;
@@ -98,13 +82,22 @@ static size_t count_errors(const json_t *array)
         return n;
 }
 
-size_t prepare_record_count_errors(const json_t *document)
+json_t *prepare_record_make(const PrepareHost *host, const PrepareResult *result,
+                            size_t *ret_n_errors)
 {
-        const char *text = "";
+        _cleanup_json_ json_t *cards = json_array(), *functions = json_array();
 
-        (void)json_read_string(document, "error", &text, NULL);
-        return count_errors(json_object_get(document, "cards")) +
-               count_errors(json_object_get(document, "functions")) + (text[0] ? 1 : 0);
+        for (size_t i = 0; i < host->n_cards; i++) {
+                if (json_array_append_new(cards, make_card(&host->cards[i], result, i)) < 0)
+                        return NULL;
+                for (size_t j = 0; j < host->cards[i].n_functions; j++)
+                        if (json_array_append_new(functions, make_function(host, result, i, j)) < 0)
+                                return NULL;
+        }
+        *ret_n_errors = count_errors(cards) + count_errors(functions) + (result->error[0] ? 1 : 0);
+        return json_pack("{ss ss ss sb sO sO}", "format", PREPARED_FORMAT, "wanted", result->wanted,
+                         "error", result->error, "claims_known", result->claims->complete, "cards",
+                         cards, "functions", functions);
 }
 
 int prepare_record_write(const PreparePaths *paths, const char *folder_name, const char *name,

@@ -21,11 +21,9 @@ typedef struct PrepareResult {
 } PrepareResult;
 
 /* Makes the document. Pure. NULL: memory ran out or a text is not UTF-8. The caller owns the
- * reference. */
-json_t *prepare_record_make(const PrepareHost *host, const PrepareResult *result);
-
-/* Returns the number of errors in a document: its own, of cards and of functions. Pure. */
-size_t prepare_record_count_errors(const json_t *document);
+ * reference. *ret_n_errors is the number of errors in it: its own, of cards and of functions. */
+json_t *prepare_record_make(const PrepareHost *host, const PrepareResult *result,
+                            size_t *ret_n_errors);
 
 /* Writes a document to a file NAME in RUN/FOLDER, which is created. Returns a negative errno with
  * words. */

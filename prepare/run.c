@@ -56,7 +56,7 @@ static void run_done(Run *run)
 {
         prepare_host_done(&run->host);
         prepare_claims_done(&run->claims);
-        prepare_plan_done(&run->plan);
+        free(run->plan.steps);
 }
 
 /* Reads claims, cards and handles again, and plans. Returns 1 if the claims could not be read:
@@ -68,7 +68,8 @@ static int look(Run *run, Error *reterr)
         int r;
 
         prepare_claims_done(&run->claims);
-        prepare_plan_done(&run->plan);
+        free(run->plan.steps);
+        run->plan = (PreparePlan){ 0 };
         r = prepare_read_claims(run->config, &run->claims, reterr);
         known = r == 0;
         r = prepare_read_host(run->paths, &run->config->driver.host, &run->host, reterr);
@@ -199,7 +200,8 @@ static int write_record(const Run *run, const char *wanted, const char *error, E
         const PrepareResult result = {
                 .claims = &run->claims, .plan = &run->plan, .wanted = wanted, .error = error
         };
-        _cleanup_json_ json_t *document = prepare_record_make(&run->host, &result);
+        size_t n_errors;
+        _cleanup_json_ json_t *document = prepare_record_make(&run->host, &result, &n_errors);
         int r;
 
         if (!document)
@@ -209,7 +211,7 @@ static int write_record(const Run *run, const char *wanted, const char *error, E
                 return r;
         if (error[0])
                 return PREPARE_UNTOUCHED;
-        return prepare_record_count_errors(document) > 0 ? PREPARE_FAILED : PREPARE_DONE;
+        return n_errors > 0 ? PREPARE_FAILED : PREPARE_DONE;
 }
 
 /* Makes one pass and writes its record. Returns a PrepareOutcome or a negative errno with words. */

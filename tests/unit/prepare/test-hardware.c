@@ -108,14 +108,19 @@ static void test_links_of_handles(void **state)
                 { "/dev/vfio/devices/vfio", false },
                 { "/home/vfio/readme", false },
                 { "anon_inode:[vfio-device]", false },
-                { "", false },
         };
-        const PrepareFunction function = { .group = "42", .vfio = "vfio7" }, bare = { 0 };
+        PrepareFixture *f = *state;
+        PrepareFunction functions[] = { { .group = "42", .vfio = "vfio7" }, { .open = 0 } };
+        PrepareCard card = { .functions = functions, .n_functions = ARRAY_SIZE(functions) };
+        PrepareHost host = { .cards = &card, .n_cards = 1 };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                if (prepare_is_handle(&function, cases[i].target) != cases[i].expected)
+                put_handle(f, 13, cases[i].target);
+                assert_int_equal(prepare_read_open(&f->paths, &host, NULL), 0);
+                if (functions[0].open != (cases[i].expected ? PREPARE_OPEN_YES : PREPARE_OPEN_NO))
                         fail_msg("%s", cases[i].target);
-                assert_false(prepare_is_handle(&bare, cases[i].target));
+                assert_int_equal(functions[1].open, PREPARE_OPEN_NO);
+                end_process(f, 13);
         }
 }
 
