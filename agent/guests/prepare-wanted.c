@@ -73,8 +73,9 @@ static bool has_vgpu_types(const HostConfig *config)
         return false;
 }
 
-bool prepare_wanted_concerns(const HostConfig *config, const Snapshot *snapshot,
-                             const ClaimDevice *device)
+/* Returns true if the program must see to a changed claim of this device. */
+static bool is_concerned(const HostConfig *config, const Snapshot *snapshot,
+                         const ClaimDevice *device)
 {
         const HostPrepare *section;
 
@@ -140,13 +141,14 @@ void prepare_wanted_note(PrepareWanted *wanted, const HostConfig *config, const 
         if (!wanted->path || !config)
                 return;
         for (size_t i = 0; i < claim->n_devices; i++)
-                if (prepare_wanted_concerns(config, snapshot, &claim->devices[i])) {
+                if (is_concerned(config, snapshot, &claim->devices[i])) {
                         prepare_wanted_write(wanted);
                         return;
                 }
 }
 
-bool prepare_record_is_unfinished(const json_t *record, const char *stamp)
+/* record NULL: there is none, or it cannot be read. */
+static bool is_unfinished(const json_t *record, const char *stamp)
 {
         const char *text;
         const json_t *item;
@@ -173,6 +175,6 @@ void prepare_wanted_tend(PrepareWanted *wanted, const HostConfig *config)
                 return;
         if (read_file_text(wanted->record_path, RECORD_MAX, &text, &n, NULL) == 0)
                 (void)json_parse(text, n, &record, NULL);
-        if (prepare_record_is_unfinished(record, wanted->stamp))
+        if (is_unfinished(record, wanted->stamp))
                 prepare_wanted_write(wanted);
 }

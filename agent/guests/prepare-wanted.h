@@ -8,8 +8,6 @@
  * stamp that the program saw. While the record lacks the last stamp, or names unfinished work, each
  * cycle of the agent writes another stamp, if a section has vgpu_types. */
 
-#include <jansson.h>
-
 #include "claims/claims.h"
 #include "drivers/host/host-config.h"
 #include "drivers/host/snapshot.h"
@@ -37,25 +35,17 @@ void prepare_wanted_write(PrepareWanted *wanted);
  * wanted->path must not be NULL. */
 void prepare_wanted_retry(PrepareWanted *wanted);
 
-/* Writes a stamp if prepare_wanted_concerns() a device of the claim, which changed. snapshot NULL:
- * each function can be of such a card. */
+/* Writes a stamp if the claim, which changed, has a device of a set with units or a function of a
+ * card with vgpu_types. A function that the snapshot lacks counts as one of such a card, if there
+ * is any. snapshot NULL: each function can be of such a card. A mediated device is neither. */
 void prepare_wanted_note(PrepareWanted *wanted, const HostConfig *config, const Snapshot *snapshot,
                          const Claim *claim);
 
-/* Writes a stamp if a section [device_prepare NAME] has vgpu_types, and
- * prepare_record_is_unfinished(). Called once in each cycle. */
+/* Writes a stamp if a section [device_prepare NAME] has vgpu_types, and the record
+ * (PREPARED_FORMAT) of compute-agent-prepare shows unfinished work. This is so if there is no
+ * record, or if it has another stamp or an error. It is also so if a function in it waits for a
+ * process. Called once in each cycle. */
 void prepare_wanted_tend(PrepareWanted *wanted, const HostConfig *config);
-
-/* Returns true if the record (PREPARED_FORMAT) of compute-agent-prepare shows unfinished work. This
- * is so if there is no record (NULL), or if it has another stamp or an error. It is also so if a
- * function in it waits for a process. Pure. */
-bool prepare_record_is_unfinished(const json_t *record, const char *stamp);
 
 /* Returns true if the device is in a set whose partitions have units. Pure. */
 bool prepare_wanted_has_units(const HostConfig *config, const char *address);
-
-/* Returns true if a changed claim of this device concerns a set with units or a card with
- * vgpu_types. A function that the snapshot lacks counts as one of such a card, if there is any. A
- * mediated device concerns neither. Pure. */
-bool prepare_wanted_concerns(const HostConfig *config, const Snapshot *snapshot,
-                             const ClaimDevice *device);

@@ -2,7 +2,7 @@
 
 /* Decides whether this host is the one that Placement knows, from facts that the helper gathered.
  * The main facts are the provider with this host's uuid ("own") and the one with its name
- * ("holder"). The function identity_judge() maps them to a state, and the table has the name and
+ * ("holder"). The function find_state() maps them to a state, and the table has the name and
  * the advice of each state. Explanation, advice and the permission to rename depend on that state;
  * identity_may_adopt() checks the facts itself. identity_plan_rename() lists the providers to
  * rename. Pure.
@@ -20,7 +20,19 @@
 
 #define NAME_MAX_CHARACTERS 200 /* Placement's limit, see facts E3 */
 
-/* Names and advices of the states. advice NULL: identity_advise() chooses one by the facts. It has
+typedef enum IdentityState {
+        IDENTITY_GOOD,        /* the root provider has this host's name */
+        IDENTITY_UNKNOWN,     /* Placement was not read, or the name is not known */
+        IDENTITY_NEW,         /* Placement has neither uuid nor name */
+        IDENTITY_RENAMED,     /* the root provider has another name, and this host's name is free */
+        IDENTITY_TAKEN,       /* the uuid is unknown, and another root has the name */
+        IDENTITY_TAKEN_BELOW, /* the uuid is unknown, and a provider below another has the name */
+        IDENTITY_TWICE,       /* the root has another name, and another provider has this host's */
+        IDENTITY_NO_ROOT,     /* the provider with this host's uuid is below another one */
+        _IDENTITY_STATE_MAX,
+} IdentityState;
+
+/* Names and advices of the states. advice NULL: advise() chooses one by the facts. It has
  * another one for IDENTITY_TWICE if the holder can be a running host. */
 static const struct {
         const char *name, *advice;
@@ -53,12 +65,7 @@ void identity_facts_done(IdentityFacts *facts)
         *facts = (IdentityFacts){ 0 };
 }
 
-const char *identity_state_to_text(IdentityState state)
-{
-        return states[state].name;
-}
-
-IdentityState identity_judge(const IdentityFacts *facts)
+static IdentityState find_state(const IdentityFacts *facts)
 {
         const IdentityProvider *own = &facts->own, *holder = &facts->holder;
 
@@ -75,7 +82,7 @@ IdentityState identity_judge(const IdentityFacts *facts)
         return holder->who.root ? IDENTITY_TAKEN : IDENTITY_TAKEN_BELOW;
 }
 
-const char *identity_advise(const IdentityFacts *facts, IdentityState state)
+static const char *advise(const IdentityFacts *facts, IdentityState state)
 {
         bool is_alive = (state == IDENTITY_TAKEN || state == IDENTITY_TWICE) &&
                         !name_holder_is_empty(&facts->holder.who);
@@ -89,13 +96,13 @@ const char *identity_advise(const IdentityFacts *facts, IdentityState state)
                        : "If that provider is left over from an earlier installation of this host, run \"computectl identity adopt\" before the first start of the agent. If not, delete it in Placement, or rename one of the two hosts";
 }
 
-void identity_explain(const IdentityFacts *facts, char *text, size_t size)
+static void explain(const IdentityFacts *facts, IdentityState state, char *text, size_t size)
 {
         const IdentityProvider *own = &facts->own, *holder = &facts->holder;
         char who[160];
 
         name_holder_describe(&holder->who, who, sizeof(who));
-        switch (identity_judge(facts)) {
+        switch (state) {
         case IDENTITY_GOOD:
                 snprintf(text, size, "Placement has this host as %.200s (%s)", own->name,
                          own->who.uuid.text);
@@ -135,6 +142,15 @@ void identity_explain(const IdentityFacts *facts, char *text, size_t size)
         }
 }
 
+void identity_judge(const IdentityFacts *facts, IdentityVerdict *ret)
+{
+        IdentityState state = find_state(facts);
+
+        ret->state = states[state].name;
+        ret->advice = advise(facts, state);
+        explain(facts, state, ret->text, sizeof(ret->text));
+}
+
 /* Checks the facts in an order in which the most basic reason comes first. Without a file, no force
  * is necessary. */
 int identity_may_adopt(const IdentityFacts *facts, bool force, Error *reterr)
@@ -166,9 +182,10 @@ int identity_may_adopt(const IdentityFacts *facts, bool force, Error *reterr)
 
 int identity_may_rename(const IdentityFacts *facts, Error *reterr)
 {
+        IdentityState state = find_state(facts);
         char text[ERROR_TEXT_MAX];
 
-        switch (identity_judge(facts)) {
+        switch (state) {
         case IDENTITY_RENAMED:
                 return 0;
         case IDENTITY_GOOD:
@@ -177,7 +194,7 @@ int identity_may_rename(const IdentityFacts *facts, Error *reterr)
         case IDENTITY_UNKNOWN:
                 return error_setf(reterr, ENODATA, "The name of this host is unknown");
         default:
-                identity_explain(facts, text, sizeof(text));
+                explain(facts, state, text, sizeof(text));
                 return error_setf(reterr, EPERM, "%s", text);
         }
 }

@@ -30,26 +30,14 @@ typedef struct IdentityFacts {
 
 void identity_facts_done(IdentityFacts *facts);
 
-typedef enum IdentityState {
-        IDENTITY_GOOD,        /* the root provider has this host's name */
-        IDENTITY_UNKNOWN,     /* Placement was not read, or the name is not known */
-        IDENTITY_NEW,         /* Placement has neither uuid nor name */
-        IDENTITY_RENAMED,     /* the root provider has another name, and this host's name is free */
-        IDENTITY_TAKEN,       /* the uuid is unknown, and another root has the name */
-        IDENTITY_TAKEN_BELOW, /* the uuid is unknown, and a provider below another has the name */
-        IDENTITY_TWICE,       /* the root has another name, and another provider has this host's */
-        IDENTITY_NO_ROOT,     /* the provider with this host's uuid is below another one */
-        _IDENTITY_STATE_MAX,
-} IdentityState;
+/* The state of this host in Placement. */
+typedef struct IdentityVerdict {
+        const char *state;               /* "good", "unknown", "taken-below", …; static */
+        const char *advice;              /* for the operator; static; "": none */
+        char text[ERROR_TEXT_MAX + 200]; /* the state in one sentence */
+} IdentityVerdict;
 
-const char *identity_state_to_text(IdentityState state); /* "good", "taken-below", … */
-
-IdentityState identity_judge(const IdentityFacts *facts);
-
-/* identity_explain() describes the state in one sentence. identity_advise() returns the advice for
- * it, a static text; "": none. */
-void identity_explain(const IdentityFacts *facts, char *text, size_t size);
-const char *identity_advise(const IdentityFacts *facts, IdentityState state);
+void identity_judge(const IdentityFacts *facts, IdentityVerdict *ret);
 
 /* Returns 0 if this host can adopt the uuid of the provider with its name. Otherwise returns one of
  * these with words. -ENODATA: the name is unknown. -ENOENT: there is no such provider. -EPERM: it
@@ -57,9 +45,8 @@ const char *identity_advise(const IdentityFacts *facts, IdentityState state);
  * false. */
 int identity_may_adopt(const IdentityFacts *facts, bool force, Error *reterr);
 
-/* Returns 0 if the root provider can get this host's name, which only IDENTITY_RENAMED permits.
- * Otherwise returns with words -EALREADY for IDENTITY_GOOD, -ENODATA for IDENTITY_UNKNOWN, or
- * -EPERM. */
+/* Returns 0 if the root provider can get this host's name, which only the state "renamed"
+ * permits. Otherwise returns with words -EALREADY for "good", -ENODATA for "unknown", or -EPERM. */
 int identity_may_rename(const IdentityFacts *facts, Error *reterr);
 
 /* The change of one provider's name. */

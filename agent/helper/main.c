@@ -591,19 +591,18 @@ static json_t *plan_to_array(const IdentityPlan *plan)
 static json_t *describe_work(const Work *work)
 {
         const IdentityFacts *facts = &work->facts;
-        IdentityState state = identity_judge(facts);
-        char text[ERROR_TEXT_MAX + 200];
+        IdentityVerdict verdict;
 
-        identity_explain(facts, text, sizeof(text));
-        text_sanitize(text, '?'); /* a limit can cut a character of a name */
-        return json_pack(
-                "{ss ss ss ss ss ss ss ss so so sI so sb ss}", "format", IDENTITY_FORMAT, "name",
-                facts->name, "state", identity_state_to_text(state), "text", text, "advice",
-                identity_advise(facts, state), "file", facts->file ? facts->file : "", "uuid",
-                facts->file ? facts->uuid.text : "", "placement_error", work->placement_error.text,
-                "own", provider_to_json(&facts->own), "holder", provider_to_json(&facts->holder),
-                "below", (json_int_t)facts->n_below, "changes", plan_to_array(&work->plan), "done",
-                work->done, "refused", work->refused.text);
+        identity_judge(facts, &verdict);
+        text_sanitize(verdict.text, '?'); /* a limit can cut a character of a name */
+        return json_pack("{ss ss ss ss ss ss ss ss so so sI so sb ss}", "format", IDENTITY_FORMAT,
+                         "name", facts->name, "state", verdict.state, "text", verdict.text,
+                         "advice", verdict.advice, "file", facts->file ? facts->file : "", "uuid",
+                         facts->file ? facts->uuid.text : "", "placement_error",
+                         work->placement_error.text, "own", provider_to_json(&facts->own), "holder",
+                         provider_to_json(&facts->holder), "below", (json_int_t)facts->n_below,
+                         "changes", plan_to_array(&work->plan), "done", work->done, "refused",
+                         work->refused.text);
 }
 
 static int identity_work(const IdentityTask *task, json_t **ret, Error *reterr)

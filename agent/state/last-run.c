@@ -3,7 +3,7 @@
 /* Reads and writes last-run.json. The file has the version and the boot id of the process that
  * wrote it, and whether this process has ended cleanly. A process writes it twice: at its start as
  * not ended, and at its clean end. So a process that is killed between them leaves a file that says
- * so, unless its first write failed. The comparison with the present version and boot is pure. */
+ * so, unless its first write failed. */
 
 #include "agent/state/last-run.h"
 
@@ -33,21 +33,6 @@ const char *start_reason_to_text(StartReason reason)
         return texts[reason];
 }
 
-StartReason last_run_judge(const LastRun *last, bool is_new, const char *version,
-                           const char *boot_id)
-{
-        bool booted;
-
-        if (!last)
-                return is_new ? START_FIRST : START_UNKNOWN;
-        booted = strcmp(last->boot_id, boot_id) != 0;
-        if (!last->ended)
-                return booted ? START_CRASH_REBOOT : START_CRASH;
-        if (strcmp(last->version, version) != 0)
-                return START_UPGRADE;
-        return booted ? START_REBOOT : START_CLEAN;
-}
-
 /* Returns the id of this boot; "" if it is unknown. */
 static const char *get_boot_id(char text[static SD_ID128_STRING_MAX])
 {
@@ -67,39 +52,40 @@ static int write_run(const char *path, bool ended, Error *reterr)
         return file ? state_file_write(path, file, reterr) : error_oom(reterr);
 }
 
-/* The last run as it was read, and what is compared with it. */
-typedef struct Judgement {
-        bool is_new;
-        StartReason reason;
-} Judgement;
-
+/* Compares the last run with this one. userdata: the StartReason. */
 static int judge_file(const json_t *json, void *userdata, Error *reterr)
 {
-        char boot_id[SD_ID128_STRING_MAX];
-        Judgement *judgement = userdata;
-        LastRun last;
+        char this_boot[SD_ID128_STRING_MAX];
+        const char *version, *boot_id;
+        StartReason *reason = userdata;
+        bool ended, booted;
         int r;
 
-        if ((r = json_read_string(json, "version", &last.version, reterr)) < 0 ||
-            (r = json_read_string(json, "boot_id", &last.boot_id, reterr)) < 0 ||
-            (r = json_read_bool(json, "ended", &last.ended, reterr)) < 0)
+        if ((r = json_read_string(json, "version", &version, reterr)) < 0 ||
+            (r = json_read_string(json, "boot_id", &boot_id, reterr)) < 0 ||
+            (r = json_read_bool(json, "ended", &ended, reterr)) < 0)
                 return r;
-        judgement->reason =
-                last_run_judge(&last, judgement->is_new, PACKAGE_VERSION, get_boot_id(boot_id));
+        booted = strcmp(boot_id, get_boot_id(this_boot)) != 0;
+        if (!ended)
+                *reason = booted ? START_CRASH_REBOOT : START_CRASH;
+        else if (strcmp(version, PACKAGE_VERSION) != 0)
+                *reason = START_UPGRADE;
+        else
+                *reason = booted ? START_REBOOT : START_CLEAN;
         return 0;
 }
 
 int last_run_begin(const char *state_dir, bool is_new, StartReason *ret, Error *reterr)
 {
         _cleanup_free_ char *path = text_format("%s/last-run.json", state_dir);
-        Judgement judgement = { .is_new = is_new };
         int r, written;
 
         *ret = START_UNKNOWN;
         if (!path)
                 return error_oom(reterr);
-        r = state_file_load(path, LAST_RUN_FORMAT, false, judge_file, &judgement, reterr);
-        *ret = r == 0 ? last_run_judge(NULL, is_new, "", "") : judgement.reason;
+        r = state_file_load(path, LAST_RUN_FORMAT, false, judge_file, ret, reterr);
+        if (r == 0 && is_new)
+                *ret = START_FIRST;
         written = write_run(path, false, r < 0 ? NULL : reterr);
         return MIN(r, written);
 }

@@ -22,20 +22,9 @@ typedef enum StartReason {
 
 const char *start_reason_to_text(StartReason reason); /* "crash-reboot" */
 
-/* The content of the file. Texts are borrowed. */
-typedef struct LastRun {
-        const char *version;
-        const char *boot_id;
-        bool ended; /* the process ended cleanly */
-} LastRun;
-
-/* Decides about the reason. last NULL: there is no file. is_new: the identity of the host was
- * created by this start. Pure. */
-StartReason last_run_judge(const LastRun *last, bool is_new, const char *version,
-                           const char *boot_id);
-
-/* Reads the file of the last process, and writes that of this one. *ret is set also after a
- * failure. Returns a negative errno with words. */
+/* Reads the file of the last process, and writes that of this one. is_new: the identity of the host
+ * was created by this start. *ret is set also after a failure. Returns a negative errno with
+ * words. */
 int last_run_begin(const char *state_dir, bool is_new, StartReason *ret, Error *reterr);
 
 /* Notes the clean end of this process. Returns a negative errno with words. */

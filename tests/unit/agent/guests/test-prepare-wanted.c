@@ -38,6 +38,24 @@ static Snapshot *make_snapshot(void)
         return snapshot;
 }
 
+static void make_claim(Claim *claim, ClaimDevice *device, const char *address)
+{
+        *device = (ClaimDevice){ .address = address };
+        *claim = (Claim){ .devices = device, .n_devices = 1 };
+}
+
+/* Returns true if a changed claim of the device makes a stamp. */
+static bool is_stamped(const char *runtime, const HostConfig *config_, const Snapshot *snapshot,
+                       const ClaimDevice *device)
+{
+        const Claim claim = { .devices = (ClaimDevice *)(uintptr_t)device, .n_devices = 1 };
+        _cleanup_(prepare_wanted_done) PrepareWanted wanted = { 0 };
+
+        assert_int_equal(prepare_wanted_init(&wanted, runtime, "prepare", "prepared"), 0);
+        prepare_wanted_note(&wanted, config_, snapshot, &claim);
+        return wanted.stamp[0];
+}
+
 static void test_devices_of_prepared_cards(void **state)
 {
         static const struct {
@@ -53,6 +71,7 @@ static void test_devices_of_prepared_cards(void **state)
                 { "0000:c1:00.4", MDEV, true, false },
                 { "", "", true, false },
         };
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = make_snapshot();
         const HostConfig none = { 0 };
 
@@ -61,11 +80,10 @@ static void test_devices_of_prepared_cards(void **state)
 
                 if (cases[i].mdev[0])
                         assert_int_equal(uuid_from_text(cases[i].mdev, &device.mdev), 0);
-                assert_int_equal(prepare_wanted_concerns(&config,
-                                                         cases[i].with_snapshot ? snapshot : NULL,
-                                                         &device),
+                assert_int_equal(is_stamped(folder, &config,
+                                            cases[i].with_snapshot ? snapshot : NULL, &device),
                                  cases[i].expected);
-                assert_false(prepare_wanted_concerns(&none, snapshot, &device));
+                assert_false(is_stamped(folder, &none, snapshot, &device));
         }
 }
 
@@ -89,17 +107,22 @@ static void test_unfinished_records(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_json_ json_t *record =
-                        cases[i].record ? fixture_json(cases[i].record) : NULL;
+                _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+                _cleanup_free_ char *runtime = scratch_path(folder, "agent"), *text = NULL;
+                _cleanup_(prepare_wanted_done) PrepareWanted wanted = { 0 };
 
-                assert_int_equal(prepare_record_is_unfinished(record, "abc"), cases[i].expected);
+                scratch_mkdir(folder, "agent");
+                if (cases[i].record) {
+                        _cleanup_json_ json_t *record = fixture_json(cases[i].record);
+
+                        text = json_dumps(record, 0);
+                        scratch_write(folder, "agent-prepare/prepared.json", text);
+                }
+                assert_int_equal(prepare_wanted_init(&wanted, runtime, "prepare", "prepared"), 0);
+                strcpy(wanted.stamp, "abc");
+                prepare_wanted_tend(&wanted, &config);
+                assert_int_equal(strcmp(wanted.stamp, "abc") != 0, cases[i].expected);
         }
-}
-
-static void make_claim(Claim *claim, ClaimDevice *device, const char *address)
-{
-        *device = (ClaimDevice){ .address = address };
-        *claim = (Claim){ .devices = device, .n_devices = 1 };
 }
 
 static void test_stamps_follow_changes(void **state)
