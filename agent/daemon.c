@@ -866,8 +866,6 @@ static int set_up(Daemon *daemon, Error *reterr)
                 r = set_up_cleaner(daemon, reterr);
         if (r >= 0)
                 r = set_up_bus(daemon, reterr);
-        if (r >= 0)
-                health_monitor_begin(daemon->health);
         return r;
 }
 

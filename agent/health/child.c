@@ -73,7 +73,7 @@ static void find_program(char path[static PATH_MAX])
         snprintf(path, PATH_MAX, "%s/" PROGRAM, LIBEXECDIR);
 }
 
-int health_child_start(HealthChild **ret, const char *cursor, Error *reterr)
+int health_child_start(HealthChild **ret, const char *cursor, int *ret_fd, Error *reterr)
 {
         _cleanup_(health_child_freep) HealthChild *child = calloc(1, sizeof(HealthChild));
         _cleanup_free_ char *option = text_format("--cursor=%s", cursor);
@@ -98,13 +98,9 @@ int health_child_start(HealthChild **ret, const char *cursor, Error *reterr)
         if (r < 0)
                 return error_setf(reterr, r, "%s: %s", path, strerror(-r));
         child->pid = pid;
+        *ret_fd = child->fd;
         *ret = TAKE_PTR(child);
         return 0;
-}
-
-int health_child_get_fd(const HealthChild *child)
-{
-        return child->fd;
 }
 
 /* Moves the bytes that were not taken to the start of the buffer first, which invalidates the last

@@ -11,16 +11,14 @@
 
 typedef struct HealthChild HealthChild;
 
-/* Starts the helper. cursor: see HealthMessage, "" for none. Returns a negative errno with words.
- */
-int health_child_start(HealthChild **ret, const char *cursor, Error *reterr);
+/* Starts the helper. cursor: see HealthMessage, "" for none. *ret_fd is the pipe, borrowed: while
+ * it is readable, the caller calls health_child_read(). Returns a negative errno with words. */
+int health_child_start(HealthChild **ret, const char *cursor, int *ret_fd, Error *reterr);
 
 /* Kills the process, and waits for its end. One that does not end within 20 ms is left behind. NULL
  * is allowed. Returns NULL. */
 HealthChild *health_child_free(HealthChild *child);
 DEFINE_CLEANUP(HealthChild *, health_child_free);
-
-int health_child_get_fd(const HealthChild *child); /* readable: call health_child_read() */
 
 /* Reads available bytes, at most as many as one message can have. Returns 1 if there are bytes,
  * which can lack a complete line, 0 if none came, or -EPIPE at the end of the helper. Returns

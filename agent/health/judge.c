@@ -24,6 +24,29 @@ static bool is_covered(const HealthFacts *facts)
                health_lift_from_text(cordon->rule.lift) >= facts->finding->lift;
 }
 
+static bool is_about(const HealthSighting *sighting, const HealthMessage *finding)
+{
+        return strcmp(sighting->rule, finding->rule) == 0 &&
+               strcmp(sighting->address, finding->address) == 0;
+}
+
+/* Returns the number of different consumers that had the device at cases of this rule. A case
+ * counts if it is after the last lift of the cordon, and at most the time of the rule before the
+ * last case of the finding. */
+static size_t count_guests(const HealthFacts *facts)
+{
+        const HealthMessage *finding = facts->finding;
+        size_t n = 0;
+
+        for (size_t i = 0; i < facts->sightings->n_items; i++) {
+                const HealthSighting *sighting = &facts->sightings->items[i];
+
+                n += is_about(sighting, finding) && sighting->usec > facts->cordon.lifted_usec &&
+                     sighting->usec + finding->within_usec >= finding->last_usec;
+        }
+        return n;
+}
+
 HealthDecision health_judge(const HealthFacts *facts)
 {
         const HealthMessage *finding = facts->finding;
@@ -37,15 +60,9 @@ HealthDecision health_judge(const HealthFacts *facts)
                 return HEALTH_OLD;
         if (reports ? facts->is_reported || facts->cordon.cordoned : is_covered(facts))
                 return HEALTH_KNOWN;
-        if (facts->n_guests < finding->guests)
+        if (finding->guests > 0 && count_guests(facts) < finding->guests)
                 return HEALTH_FEW_GUESTS;
         return reports ? HEALTH_REPORT : HEALTH_WITHHOLD;
-}
-
-static bool is_about(const HealthSighting *sighting, const HealthMessage *finding)
-{
-        return strcmp(sighting->rule, finding->rule) == 0 &&
-               strcmp(sighting->address, finding->address) == 0;
 }
 
 void health_sightings_note(HealthSightings *sightings, const HealthMessage *finding,
@@ -68,18 +85,4 @@ void health_sightings_note(HealthSightings *sightings, const HealthMessage *find
                 (HealthSighting){ .consumer = *consumer, .usec = finding->last_usec };
         strcpy(sightings->items[at].rule, finding->rule);
         strcpy(sightings->items[at].address, finding->address);
-}
-
-size_t health_sightings_count(const HealthSightings *sightings, const HealthMessage *finding,
-                              uint64_t since_usec)
-{
-        size_t n = 0;
-
-        for (size_t i = 0; i < sightings->n_items; i++) {
-                const HealthSighting *sighting = &sightings->items[i];
-
-                n += is_about(sighting, finding) && sighting->usec > since_usec &&
-                     sighting->usec + finding->within_usec >= finding->last_usec;
-        }
-        return n;
 }

@@ -22,20 +22,6 @@ typedef enum HealthDecision {
         _HEALTH_DECISION_MAX,
 } HealthDecision;
 
-/* The facts about a finding. Everything is borrowed. */
-typedef struct HealthFacts {
-        const HealthMessage *finding;
-        const char *boot_id; /* this boot of the host */
-        bool is_offered; /* the device or its physical function has a provider, or it is in a set */
-        CordonState cordon; /* cordon of this provider */
-        bool is_reported;   /* this rule has reported the device */
-        bool is_permitted;  /* [agent] nova permits to withhold it */
-        size_t n_guests;    /* different guests that had the device at a case within the time */
-} HealthFacts;
-
-/* Returns the first decision of the enum, in its order, that the facts give. */
-HealthDecision health_judge(const HealthFacts *facts);
-
 /* Cases in which a known guest had the device. */
 typedef struct HealthSighting {
         char rule[HEALTH_RULE_NAME_MAX + 1];
@@ -51,13 +37,22 @@ typedef struct HealthSightings {
         size_t n_items;
 } HealthSightings;
 
+/* The facts about a finding. Everything is borrowed. */
+typedef struct HealthFacts {
+        const HealthMessage *finding;
+        const char *boot_id; /* this boot of the host */
+        bool is_offered; /* the device or its physical function has a provider, or it is in a set */
+        CordonState cordon;               /* cordon of this provider */
+        bool is_reported;                 /* this rule has reported the device */
+        bool is_permitted;                /* [agent] nova permits to withhold it */
+        const HealthSightings *sightings; /* guests that had the device at a case; used only if the
+                                             rule counts guests */
+} HealthFacts;
+
+/* Returns the first decision of the enum, in its order, that the facts give. */
+HealthDecision health_judge(const HealthFacts *facts);
+
 /* Notes that the consumer had the device at the last case of the finding. If the list is full, the
  * oldest sighting is replaced. */
 void health_sightings_note(HealthSightings *sightings, const HealthMessage *finding,
                            const Uuid *consumer);
-
-/* Returns the number of different consumers that had the device at cases of this rule. A case
- * counts if it is after since_usec, and at most the time of the rule before the last case of the
- * finding. */
-size_t health_sightings_count(const HealthSightings *sightings, const HealthMessage *finding,
-                              uint64_t since_usec);

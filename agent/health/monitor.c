@@ -35,7 +35,7 @@
 #define SAVE_USEC      (60 * USEC_PER_SEC)   /* interval of the writes of the position */
 
 typedef enum MonitorState {
-        MONITOR_IDLE,    /* the monitor has not begun, or the host has no rules */
+        MONITOR_IDLE,    /* the host has no rules */
         MONITOR_RUNNING, /* the helper runs */
         MONITOR_ENDING,  /* the helper was killed, or has closed its pipe */
         MONITOR_PAUSING, /* the helper will be started */
@@ -303,7 +303,9 @@ static int handle_finding(HealthMonitor *monitor, const HealthMessage *finding)
 {
         const HealthHost host = monitor->config.get_host(monitor->config.userdata);
         const char *device = find_offered(monitor, &host, finding->address);
-        HealthFacts facts = { .finding = finding, .boot_id = monitor->boot_id };
+        HealthFacts facts = { .finding = finding,
+                              .boot_id = monitor->boot_id,
+                              .sightings = &monitor->record.sightings };
         const char *why = NULL;
 
         if (device) {
@@ -315,11 +317,8 @@ static int handle_finding(HealthMonitor *monitor, const HealthMessage *finding)
                                         cordon_action(host.tree, &monitor->config.root, device));
                 facts.is_permitted = !why;
         }
-        if (device && finding->guests > 0) {
+        if (device && finding->guests > 0)
                 note_guests(monitor, finding);
-                facts.n_guests = health_sightings_count(&monitor->record.sightings, finding,
-                                                        facts.cordon.lifted_usec);
-        }
         switch (health_judge(&facts)) {
         case HEALTH_WITHHOLD:
                 return withhold(monitor, &host, device, finding);
@@ -491,7 +490,7 @@ static void start(HealthMonitor *monitor)
 {
         const HealthHost host = monitor->config.get_host(monitor->config.userdata);
         Error error = ERROR_NULL;
-        int r;
+        int fd, r;
 
         if (!host.tree || !host.snapshot) {
                 set_timer(monitor, PAUSE_MIN_USEC);
@@ -503,10 +502,10 @@ static void start(HealthMonitor *monitor)
                 return;
         }
         monitor->ended_boot = true;
-        r = health_child_start(&monitor->child, monitor->record.cursor, &error);
+        r = health_child_start(&monitor->child, monitor->record.cursor, &fd, &error);
         if (r >= 0) {
-                r = sd_event_add_io(monitor->config.event, &monitor->pipe,
-                                    health_child_get_fd(monitor->child), EPOLLIN, on_pipe, monitor);
+                r = sd_event_add_io(monitor->config.event, &monitor->pipe, fd, EPOLLIN, on_pipe,
+                                    monitor);
                 /* Calls and polls come first. */
                 if (r >= 0)
                         (void)sd_event_source_set_priority(monitor->pipe,
@@ -535,12 +534,6 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
                 end_child(monitor, false);
         }
         return 0;
-}
-
-void health_monitor_begin(HealthMonitor *monitor)
-{
-        monitor->state = MONITOR_PAUSING;
-        set_timer(monitor, 0);
 }
 
 void health_monitor_reload(HealthMonitor *monitor)
@@ -578,10 +571,9 @@ int health_monitor_new(HealthMonitor **ret, const HealthMonitorConfig *config)
         if (r >= 0)
                 r = sd_event_add_time_relative(config->event, &monitor->timer, CLOCK_MONOTONIC, 0,
                                                END_USEC, on_timer, monitor);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(monitor->timer, SD_EVENT_OFF);
         if (r < 0)
                 return r;
+        monitor->state = MONITOR_PAUSING;
         *ret = TAKE_PTR(monitor);
         return 0;
 }

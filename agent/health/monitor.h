@@ -41,16 +41,14 @@ typedef struct HealthMonitorConfig {
 } HealthMonitorConfig;
 
 /* Creates a monitor, and loads its state. Calls config->changed() if there are reports. A state
- * that is lost is logged. Returns -ENOMEM or an error of sd-event. */
+ * that is lost is logged. The monitor begins in the main loop, as soon as tree and snapshot of the
+ * host are known: it ends cordons and reports of another boot that end with it, and starts the
+ * helper. Returns -ENOMEM or an error of sd-event. */
 int health_monitor_new(HealthMonitor **ret, const HealthMonitorConfig *config);
 /* Kills the helper (health_child_free()), and writes changes that were not written. NULL is
  * allowed. Returns NULL. */
 HealthMonitor *health_monitor_free(HealthMonitor *monitor);
 DEFINE_CLEANUP(HealthMonitor *, health_monitor_free);
-
-/* Begins as soon as tree and snapshot of the host are known: ends cordons and reports of another
- * boot that end with it, and starts the helper. */
-void health_monitor_begin(HealthMonitor *monitor);
 
 /* Ends the helper, and starts it again as soon as it has ended, and tree and snapshot are known. It
  * then reads the rules again, and the lines after the last known position. */

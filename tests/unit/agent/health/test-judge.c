@@ -46,35 +46,6 @@ static const Case cases[] = {
         { .expected = HEALTH_FEW_GUESTS, .guests = 2, .reports = true },
 };
 
-static void test_decisions(void **state)
-{
-        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                const Case *c = &cases[i];
-                HealthMessage finding = { .rule = "rule",
-                                          .first_usec = 100,
-                                          .last_usec = 200,
-                                          .lift = c->lift,
-                                          .guests = c->guests,
-                                          .reports = c->reports };
-                HealthFacts facts = { .finding = &finding,
-                                      .boot_id = "this",
-                                      .is_offered = !c->unknown,
-                                      .is_reported = c->reported,
-                                      .is_permitted = !c->refused,
-                                      .n_guests = c->n_guests,
-                                      .cordon.lifted_usec = c->lifted_usec,
-                                      .cordon.cordoned = c->owner };
-
-                strcpy(finding.boot_id, c->boot ? c->boot : "this");
-                if (c->owner)
-                        facts.cordon.rule =
-                                (CordonRule){ c->owner, c->owner_lift ? c->owner_lift : "boot",
-                                              "this" };
-                if (health_judge(&facts) != c->expected)
-                        fail_msg("case %zu: %d", i, health_judge(&facts));
-        }
-}
-
 static Uuid guest(unsigned n)
 {
         char text[40];
@@ -93,6 +64,57 @@ static void note(HealthSightings *sightings, HealthMessage *finding, unsigned n,
         health_sightings_note(sightings, finding, &consumer);
 }
 
+static void test_decisions(void **state)
+{
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                const Case *c = &cases[i];
+                HealthMessage finding = { .rule = "rule",
+                                          .first_usec = 100,
+                                          .last_usec = 200,
+                                          .lift = c->lift,
+                                          .guests = c->guests,
+                                          .reports = c->reports };
+                HealthSightings sightings = { 0 };
+                HealthFacts facts = { .finding = &finding,
+                                      .boot_id = "this",
+                                      .is_offered = !c->unknown,
+                                      .is_reported = c->reported,
+                                      .is_permitted = !c->refused,
+                                      .sightings = &sightings,
+                                      .cordon.lifted_usec = c->lifted_usec,
+                                      .cordon.cordoned = c->owner };
+
+                for (unsigned j = 0; j < c->n_guests; j++)
+                        note(&sightings, &finding, j, 200);
+                strcpy(finding.boot_id, c->boot ? c->boot : "this");
+                if (c->owner)
+                        facts.cordon.rule =
+                                (CordonRule){ c->owner, c->owner_lift ? c->owner_lift : "boot",
+                                              "this" };
+                if (health_judge(&facts) != c->expected)
+                        fail_msg("case %zu: %d", i, health_judge(&facts));
+        }
+}
+
+/* Returns the number of guests that count, if a person has lifted the cordon at that time. */
+static unsigned count(const HealthSightings *sightings, const HealthMessage *finding,
+                      uint64_t lifted_usec)
+{
+        HealthMessage asked = *finding;
+        const HealthFacts facts = { .finding = &asked,
+                                    .boot_id = "",
+                                    .is_offered = true,
+                                    .is_permitted = true,
+                                    .cordon.lifted_usec = lifted_usec,
+                                    .sightings = sightings };
+
+        asked.first_usec = lifted_usec + 1;
+        for (asked.guests = 1; health_judge(&facts) == HEALTH_WITHHOLD; asked.guests++)
+                ;
+        assert_int_equal(health_judge(&facts), HEALTH_FEW_GUESTS);
+        return asked.guests - 1;
+}
+
 static void test_sightings(void **state)
 {
         static HealthSightings sightings;
@@ -101,20 +123,20 @@ static void test_sightings(void **state)
 
         note(&sightings, &finding, 1, 1000);
         note(&sightings, &finding, 1, 1010);
-        assert_int_equal(health_sightings_count(&sightings, &finding, 0), 1);
+        assert_int_equal(count(&sightings, &finding, 0), 1);
         note(&sightings, &other, 2, 1010);
-        assert_int_equal(health_sightings_count(&sightings, &finding, 0), 1);
+        assert_int_equal(count(&sightings, &finding, 0), 1);
         note(&sightings, &finding, 2, 1110);
-        assert_int_equal(health_sightings_count(&sightings, &finding, 0), 2);
+        assert_int_equal(count(&sightings, &finding, 0), 2);
         /* A person lifted the cordon after the first guest. */
-        assert_int_equal(health_sightings_count(&sightings, &finding, 1050), 1);
+        assert_int_equal(count(&sightings, &finding, 1050), 1);
         note(&sightings, &finding, 2, 1111);
-        assert_int_equal(health_sightings_count(&sightings, &finding, 0), 1);
+        assert_int_equal(count(&sightings, &finding, 0), 1);
         /* The list stays bounded, and keeps the newest. */
         for (unsigned i = 0; i < 2 * HEALTH_SIGHTINGS_MAX; i++)
                 note(&sightings, &finding, 16 + i, 2000 + i);
         assert_int_equal(sightings.n_items, HEALTH_SIGHTINGS_MAX);
-        assert_int_equal(health_sightings_count(&sightings, &finding, 0), 101);
+        assert_int_equal(count(&sightings, &finding, 0), 101);
 }
 
 TEST_MAIN(test_decisions, test_sightings)
