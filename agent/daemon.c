@@ -29,7 +29,7 @@
 #include "agent/bus/bus.h"
 #include "agent/cycle/cleaner.h"
 #include "agent/cycle/metrics.h"
-#include "agent/cycle/partition-watch.h"
+#include "agent/cycle/partitions.h"
 #include "agent/cycle/tracker.h"
 #include "agent/cycle/verdict.h"
 #include "agent/guests/comparison.h"
@@ -179,7 +179,7 @@ static void notify(Daemon *daemon)
                 (void)sd_notifyf(false, "STATUS=%s", status);
         }
         if (daemon->bus)
-                bus_service_changed(daemon->bus);
+                bus_service_changed(daemon->bus, false);
 }
 
 /* Shows the result of a round of settling in the status line, on the bus and in the metrics. */
@@ -633,7 +633,7 @@ static void on_health_changed(bool cordons, void *userdata)
         if (!daemon->engine.tracker || !daemon->bus)
                 return;
         if (cordons) {
-                bus_service_cordons_changed(daemon->bus);
+                bus_service_changed(daemon->bus, true);
                 if (tracker_sync(daemon->engine.tracker, TRACKER_PUBLISH, NULL, NULL) < 0)
                         log_warning("Out of memory. The next cycle publishes the cordon.");
         }

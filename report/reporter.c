@@ -265,11 +265,6 @@ int reporter_restore(Reporter *reporter, const json_t *json, Error *reterr)
         return 0;
 }
 
-bool reporter_is_restored(const Reporter *reporter)
-{
-        return reporter->refreshed && reporter->restored;
-}
-
 /* Forgets also the knowledge of the executor: the reshaper access, failed and lost batches, and
  * that writes must be serial. The counter of retries and the receiver of deleted providers stay. */
 void reporter_forget(Reporter *reporter)
@@ -661,11 +656,6 @@ const Sharing *reporter_get_sharing(const Reporter *reporter)
         return reporter->sharing;
 }
 
-ReshaperAccess reporter_get_reshaper_access(const Reporter *reporter)
-{
-        return reporter->memory.reshaper;
-}
-
 void reporter_get_progress(const Reporter *reporter, Progress *ret)
 {
         *ret = (Progress){ .phase = reporter->busy ? "reading" : "" };
@@ -691,6 +681,8 @@ const ReporterStatistics *reporter_get_statistics(Reporter *reporter)
                 .last_attempt_requests = now->n_requests - reporter->at_refresh.n_requests,
                 .last_attempt_writes = now->n_writes - reporter->at_refresh.n_writes,
                 .retry_after_usec = now->retry_after_usec,
+                .reshaper = reporter->memory.reshaper,
+                .is_restored = reporter->refreshed && reporter->restored,
         };
         return &reporter->statistics;
 }

@@ -37,6 +37,11 @@ typedef struct ReporterStatistics {
         uint64_t last_attempt_requests, last_attempt_writes;
         uint64_t retry_after_usec; /* longest wait that a 429 or 503 of the last attempt asked for;
                                     * 0: none */
+        ReshaperAccess reshaper; /* whether the agent can POST /reshaper: by the answer to the last
+                                  * reshape, which can be a batch of inventories, or by the saved
+                                  * knowledge of an earlier process */
+        bool is_restored;        /* the first refresh that succeeded confirmed the knowledge of
+                                  * reporter_restore() */
 } ReporterStatistics;
 
 typedef struct Reporter Reporter;
@@ -85,9 +90,6 @@ json_t *reporter_save(const Reporter *reporter);
  * The caller ensures that json is of this root. Returns -EBADMSG with words for another form, or
  * -ENOMEM; nothing is changed then. */
 int reporter_restore(Reporter *reporter, const json_t *json, Error *reterr);
-
-/* Checks whether the first refresh that succeeded confirmed the knowledge of reporter_restore(). */
-bool reporter_is_restored(const Reporter *reporter);
 
 /* Makes the next refresh read everything again, and forgets the other knowledge about the service.
  * A provider that was deleted and created again can have the old uuid and generation, and a refresh
@@ -153,10 +155,6 @@ int reporter_plan(Reporter *reporter, const ProviderTree *desired, const Allocat
 /* Returns the sharing providers of the last refresh (sharing.h), borrowed until the next call that
  * starts an attempt. Only the owner of the reporter can read it. */
 const Sharing *reporter_get_sharing(const Reporter *reporter);
-
-/* Returns whether the agent can POST /reshaper. The answer to the last reshape, which can be a
- * batch of inventories, shows it, or the saved knowledge of an earlier process. */
-ReshaperAccess reporter_get_reshaper_access(const Reporter *reporter);
 
 /* Returns the progress of the attempt under way, in requests or steps; phase "": there is none. */
 void reporter_get_progress(const Reporter *reporter, Progress *ret);

@@ -55,10 +55,14 @@ struct BusService {
 
 /* Starts the signal timer unless it already runs, so that changes within BUS_SIGNAL_USEC share a
  * signal. */
-void bus_service_changed(BusService *service)
+void bus_service_changed(BusService *service, bool cordons)
 {
         int enabled = SD_EVENT_OFF;
 
+        if (cordons) {
+                bus_documents_note(&service->documents, BUS_TREE);
+                bus_documents_note(&service->documents, BUS_EVENTS);
+        }
         service->facts.is_old = true;
         bus_documents_look(&service->documents);
         (void)sd_event_source_get_enabled(service->signal_timer, &enabled);
@@ -89,7 +93,7 @@ static int method_describe(sd_bus_message *call, void *userdata, sd_bus_error *e
         BusService *service = userdata;
         int r = bus_documents_describe(&service->documents, call, error);
 
-        bus_service_changed(service);
+        bus_service_changed(service, false);
         return r;
 }
 
@@ -103,7 +107,7 @@ static void on_claim(ClaimEvent event, const Claim *claim, void *userdata)
         bus_documents_note(&service->documents, BUS_TREE);
         if (event == CLAIM_EVENT_REMOVED)
                 bus_documents_note(&service->documents, BUS_HISTORY);
-        bus_service_changed(service);
+        bus_service_changed(service, false);
 }
 
 /* Only the calls of root and of the agent's own user wait. Those of others use the known state, and
@@ -119,13 +123,6 @@ static int method_explain(sd_bus_message *call, void *userdata, sd_bus_error *er
 static int check_claim(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
         return bus_check_claim(call, ((BusService *)userdata)->facts.config.claims, error);
-}
-
-void bus_service_cordons_changed(BusService *service)
-{
-        bus_documents_note(&service->documents, BUS_TREE);
-        bus_documents_note(&service->documents, BUS_EVENTS);
-        bus_service_changed(service);
 }
 
 static int check_claim_placed(sd_bus_message *call, void *userdata, sd_bus_error *error)
@@ -191,9 +188,7 @@ static int run_method(sd_bus_message *call, void *userdata, sd_bus_error *error)
                 r = methods[i].run(call, &caller, &service->facts.config, error);
         else
                 r = bus_operations_begin(service->facts.operations, call, &caller.author, error);
-        if (methods[i].cordons)
-                bus_service_cordons_changed(service);
-        bus_service_changed(service);
+        bus_service_changed(service, methods[i].cordons);
         return r;
 }
 
@@ -529,7 +524,7 @@ static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
 
 static void on_operations(void *userdata)
 {
-        bus_service_changed(userdata);
+        bus_service_changed(userdata, false);
 }
 
 static int add_timers(BusService *service)

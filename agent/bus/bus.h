@@ -54,9 +54,7 @@ DEFINE_CLEANUP(BusService *, bus_service_free);
  * bus_service_changed() must be called to signal them. */
 void bus_service_set_tracker(BusService *service, Tracker *tracker, const char *hook);
 
-/* Notes that cordons changed without a call: the documents that contain them count as changed. */
-void bus_service_cordons_changed(BusService *service);
-
-/* Notes that the tracker's status or the claims changed. The due signals are sent after
- * BUS_SIGNAL_USEC. Without a connection then, they wait for the next call of this function. */
-void bus_service_changed(BusService *service);
+/* Notes that the tracker's status or the claims changed. cordons: cordons changed, too, without a
+ * call. The due signals are sent after BUS_SIGNAL_USEC. Without a connection then, they wait for
+ * the next call of this function. */
+void bus_service_changed(BusService *service, bool cordons);

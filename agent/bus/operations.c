@@ -177,7 +177,7 @@ static const Error *find_failure(const TrackerView *view, int kind, const Error 
         if (why->code)
                 return why;
         return view->status->sync_state == SYNC_OFFLINE || view->status->settling.code ||
-                               reshape_control_is_asked(view->reshape)
+                               reshape_control_get_state(view->reshape)->asked
                        ? error
                        : &no_error;
 }

@@ -1,24 +1,37 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Compares the record of active partitions with the claims. Nothing is cached: the program can
- * write the record at any time, and each answer must be of now. The devices of a partition without
- * its claim stay withheld until its entry is gone, because only then its unit "deactivate" has
- * succeeded. Without a folder in /run nothing is withheld. If the record or the claims cannot be
- * read, all devices of the sets with units are withheld, and no others.
+/* Compares the record of active partitions with the claims, and watches it. Nothing is cached: the
+ * program can write the record at any time, and each answer must be of now. The devices of a
+ * partition without its claim stay withheld until its entry is gone, because only then its unit
+ * "deactivate" has succeeded. Without a folder in /run nothing is withheld. If the record or the
+ * claims cannot be read, all devices of the sets with units are withheld, and no others.
+ *
+ * A failed unit has a time (since_usec) in its entry. The devices of the entry are cordoned, except
+ * those whose cordon a person has lifted since then. When all were lifted, a stamp in prepare-retry
+ * lets the program start the unit again. The list of cordons keeps the times, so a restart of this
+ * process changes nothing.
  *
  * Tests: tests/unit/agent/cycle/test-partitions.c tests/integration/claims/test_partitions.py */
 
 #include "agent/cycle/partitions.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "base/message-ids.h"
 #include "base/text.h"
 
-#define NAME "partitions.json"
+#define NAME       "partitions.json"
+#define TICK_USEC  (100 * USEC_PER_MSEC)
+#define STAMP_USEC (3 * USEC_PER_SEC)
+#define WHO        "compute-agent"
 
-int partitions_read(const ClaimService *service, PartitionRecord *ret, Error *reterr)
+/* Reads the record of this boot. ret must be zeroed. Returns -ENOENT without a folder in /run, the
+ * errors of partition_record_read(), or -ENOMEM. */
+static int read_record(const ClaimService *service, PartitionRecord *ret, Error *reterr)
 {
         const char *record = service->wanted.record_path;
         _cleanup_free_ char *path = NULL;
@@ -29,7 +42,8 @@ int partitions_read(const ClaimService *service, PartitionRecord *ret, Error *re
         return path ? partition_record_read(path, ret, reterr) : error_oom(reterr);
 }
 
-const DevicePartition *partition_of_claim(const DeviceSet *set, const Claim *claim)
+/* Returns the partition of a set that the claim has, borrowed from the set; NULL: none. */
+static const DevicePartition *partition_of(const DeviceSet *set, const Claim *claim)
 {
         const char *devices[DEVICE_SET_MEMBERS_MAX];
         size_t n = 0;
@@ -61,8 +75,9 @@ static const PartitionEntry *find_obstacle(const DeviceSet *set, const Partition
         return NULL;
 }
 
-int partition_check(const DeviceSet *set, const PartitionRecord *record,
-                    const DevicePartition *partition, int64_t claim, Error *reterr)
+/* Checks the partition of the set that a claim has, like partitions_check_claim(). */
+static int check_partition(const DeviceSet *set, const PartitionRecord *record,
+                           const DevicePartition *partition, int64_t claim, Error *reterr)
 {
         const PartitionEntry *entry = partition_record_find(record, set->name, partition->id);
         const PartitionEntry *obstacle = find_obstacle(set, record, partition);
@@ -88,16 +103,16 @@ int partitions_check_claim(const ClaimService *service, const Claim *claim, Erro
         for (size_t i = 0; config && i < config->n_shapes && r == 0; i++) {
                 const DeviceSet *set = &config->shapes[i].set;
                 const DevicePartition *partition =
-                        config->shapes[i].activate ? partition_of_claim(set, claim) : NULL;
+                        config->shapes[i].activate ? partition_of(set, claim) : NULL;
 
                 if (!partition)
                         continue;
                 if (!is_read)
-                        r = partitions_read(service, &record, reterr);
+                        r = read_record(service, &record, reterr);
                 is_read = true;
                 if (r < 0)
                         return error_setf(reterr, EBUSY, "%s", error_text(reterr, r));
-                r = partition_check(set, &record, partition, claim->id, reterr);
+                r = check_partition(set, &record, partition, claim->id, reterr);
         }
         return r;
 }
@@ -122,7 +137,7 @@ int partitions_describe(const ClaimService *service, json_t *array)
 {
         _cleanup_(partition_record_done) PartitionRecord record = { 0 };
 
-        if (!service->wanted.record_path || partitions_read(service, &record, NULL) < 0)
+        if (!service->wanted.record_path || read_record(service, &record, NULL) < 0)
                 return 0;
         for (size_t i = 0; i < record.n_items; i++) {
                 const PartitionEntry *entry = &record.items[i];
@@ -141,7 +156,7 @@ static bool is_owned(const DeviceSet *set, const PartitionEntry *entry,
 {
         for (size_t i = 0; partition && i < claims->n_claims; i++)
                 if (claims->claims[i]->id == entry->claim &&
-                    partition_of_claim(set, claims->claims[i]) == partition)
+                    partition_of(set, claims->claims[i]) == partition)
                         return true;
         return false;
 }
@@ -154,7 +169,9 @@ static int add_all(char *const *devices, StringSet *ret)
         return 0;
 }
 
-const HostShapes *partition_find_shapes(const HostConfig *config, const char *name)
+/* Returns the set of this name, if it has units that activate its partitions; NULL: there is
+ * none. */
+static const HostShapes *find_shapes(const HostConfig *config, const char *name)
 {
         for (size_t i = 0; i < config->n_shapes; i++)
                 if (config->shapes[i].activate && strcmp(config->shapes[i].set.name, name) == 0)
@@ -167,7 +184,7 @@ int partition_list_left(const HostConfig *config, const PartitionRecord *record,
 {
         for (size_t i = 0; i < record->n_items; i++) {
                 const PartitionEntry *entry = &record->items[i];
-                const HostShapes *shapes = partition_find_shapes(config, entry->set);
+                const HostShapes *shapes = find_shapes(config, entry->set);
                 const DeviceSet *set = shapes ? &shapes->set : NULL;
                 const DevicePartition *partition = set ? partition_entry_find(entry, set) : NULL;
 
@@ -206,7 +223,7 @@ int partitions_list_left(ClaimService *service, const HostConfig *config, String
 
         if (!service->wanted.record_path)
                 return 0;
-        r = partitions_read(service, &record, &error);
+        r = read_record(service, &record, &error);
         if (r == 0 && record.n_items > 0)
                 r = service->claims ? claims_list(service->claims, CLAIMS_WITH_DEVICES, NULL,
                                                   &claims, &error)
@@ -215,4 +232,266 @@ int partitions_list_left(ClaimService *service, const HostConfig *config, String
                 return partition_list_left(config, &record, &claims, ret);
         log_debug("Cannot read the active partitions: %s", error_text(&error, r));
         return add_sets(config, ret);
+}
+
+/* The watch */
+
+struct PartitionWatch {
+        CleanerConfig config;
+        sd_event_source *timer;
+        uint64_t stamp_usec; /* CLOCK_MONOTONIC of the last stamp that this watch wrote */
+        StringSet left;      /* devices that no claim can get, at the last look */
+        int cordon_error;    /* errno of the last cordon, so that each error is logged once */
+        bool logged;         /* a record or claims that cannot be read were logged */
+};
+
+PartitionWatch *partition_watch_free(PartitionWatch *watch)
+{
+        if (!watch)
+                return NULL;
+        sd_event_source_disable_unref(watch->timer);
+        string_set_done(&watch->left);
+        free(watch);
+        return NULL;
+}
+
+static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        partition_watch_tend(userdata);
+        return 0;
+}
+
+int partition_watch_new(PartitionWatch **ret, const CleanerConfig *config)
+{
+        _cleanup_(partition_watch_freep) PartitionWatch *watch = calloc(1, sizeof(PartitionWatch));
+        int r;
+
+        if (!watch)
+                return -ENOMEM;
+        watch->config = *config;
+        r = sd_event_add_time(config->event, &watch->timer, CLOCK_MONOTONIC, 0, 0, on_tick, watch);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(watch->timer, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(watch);
+        return 0;
+}
+
+/* Starts the program, unless that was done a moment ago. retries: units that failed are started
+ * again. */
+static void write_stamp(PartitionWatch *watch, bool retries)
+{
+        uint64_t now = clock_usec(CLOCK_MONOTONIC);
+
+        if (now < watch->stamp_usec + STAMP_USEC)
+                return;
+        watch->stamp_usec = now;
+        if (retries)
+                prepare_wanted_retry(&watch->config.service->wanted);
+        else
+                prepare_wanted_write(&watch->config.service->wanted);
+}
+
+/* Failures */
+
+/* Returns true if a person has lifted the cordon of the device since the unit failed. A failure in
+ * the future, after the clock was set back, is no evidence that it came after the lift. */
+static bool is_lifted(const PartitionWatch *watch, const CleanerHost *host,
+                      const PartitionEntry *entry, const char *device)
+{
+        CordonState state =
+                cordon_get_state(watch->config.cordon, host->tree, &watch->config.root, device);
+
+        return !state.cordoned && state.lifted_usec > 0 &&
+               (state.lifted_usec > entry->since_usec ||
+                entry->since_usec > clock_usec(CLOCK_REALTIME));
+}
+
+static const char *describe(const PartitionEntry *entry)
+{
+        return entry->state == PARTITION_DEACTIVATING ? "deactivated" : "activated";
+}
+
+static void log_failure(const PartitionEntry *entry)
+{
+        _cleanup_free_ char *lines = NULL;
+        const json_t *line;
+        size_t size, i;
+        FILE *file = open_memstream(&lines, &size);
+
+        if (!file)
+                return;
+        json_array_foreach(entry->lines, i, line)
+                fprintf(file, "%s%s", i == 0 ? ". The unit's last lines: " : " | ",
+                        json_string_value(line) ? json_string_value(line) : "");
+        if (!text_close(file, &lines))
+                return;
+        text_sanitize(lines, '?');
+        log_event(LOG_ERR, MESSAGE_PARTITION_FAILED,
+                  LOG_FIELDS(LOG_FIELD_DEVICE, entry->devices[0]),
+                  "Partition %s of %s was not %s, and its devices stay withheld until their "
+                  "cordons are lifted: %s%s",
+                  entry->partition, entry->set, describe(entry), entry->error, lines);
+}
+
+/* Cordons the devices of a partition that have no cordon, except those whose cordon a person has
+ * lifted since the failure of its unit. A cordon that cannot be written is logged once, and the
+ * record keeps the device withheld. If a cordon was written, logs the failure and returns true. */
+static bool cordon_entry(PartitionWatch *watch, const CleanerHost *host,
+                         const PartitionEntry *entry)
+{
+        const CleanerConfig *config = &watch->config;
+        _cleanup_free_ char *text =
+                text_format("partition %s of %s was not %s: %s", entry->partition, entry->set,
+                            describe(entry), entry->error);
+        char cut[CLAIM_TEXT_MAX + 1];
+        bool any = false;
+
+        (void)claim_cut_text(text ? text : entry->error, cut);
+        for (char **device = entry->devices; *device; device++) {
+                Error error = ERROR_NULL;
+                int r;
+
+                if (cordon_has_member(config->cordon, *device) ||
+                    is_lifted(watch, host, entry, *device))
+                        continue;
+                r = cordon_set(config->cordon, host->tree, &config->root, *device, cut, WHO,
+                               clock_usec(CLOCK_REALTIME), &error);
+                if (r < 0 && r != watch->cordon_error)
+                        log_warning("Cannot cordon device %s: %s. It stays withheld.", *device,
+                                    error_text(&error, r));
+                watch->cordon_error = r;
+                if (r < 0)
+                        continue;
+                claim_service_record(
+                        config->service,
+                        &(EventNote){ .kind = EVENT_CORDONED, .device = *device, .reason = cut });
+                any = true;
+        }
+        if (!any)
+                return false;
+        claim_service_set_closed(config->service, cordon_view(config->cordon).host,
+                                 cordon_view(config->cordon).devices);
+        log_failure(entry);
+        return true;
+}
+
+/* Sees to an entry whose unit failed. *ret_lifted is set if a person has lifted its cordons since
+ * then. Returns true if its devices were cordoned now. */
+static bool tend_failure(PartitionWatch *watch, const CleanerHost *host,
+                         const PartitionEntry *entry, bool *ret_lifted)
+{
+        bool cordoned = cordon_entry(watch, host, entry), lifted = true;
+
+        for (char **device = entry->devices; *device; device++)
+                lifted &= is_lifted(watch, host, entry, *device);
+        *ret_lifted |= lifted;
+        return cordoned;
+}
+
+/* Unfinished work */
+
+/* Returns true if a claim has a partition that is not active for it, and no unit has failed. */
+static bool has_inactive_claim(const HostConfig *config, const PartitionRecord *record,
+                               const ClaimList *claims)
+{
+        for (size_t i = 0; i < config->n_shapes; i++) {
+                const DeviceSet *set = &config->shapes[i].set;
+
+                for (size_t j = 0; config->shapes[i].activate && j < claims->n_claims; j++) {
+                        const DevicePartition *partition = partition_of(set, claims->claims[j]);
+
+                        if (partition && check_partition(set, record, partition,
+                                                         claims->claims[j]->id, NULL) == -EBUSY)
+                                return true;
+                }
+        }
+        return false;
+}
+
+/* Returns true if an entry without an error is about to change: its unit runs, or its claim is
+ * gone. */
+static bool has_changing_entry(const HostConfig *config, const PartitionRecord *record,
+                               const StringSet *left)
+{
+        for (size_t i = 0; i < record->n_items; i++) {
+                const PartitionEntry *entry = &record->items[i];
+
+                if (find_shapes(config, entry->set) && !entry->error[0] &&
+                    (entry->state != PARTITION_ACTIVE ||
+                     string_set_contains(left, entry->devices[0])))
+                        return true;
+        }
+        return false;
+}
+
+/* The look */
+
+/* Makes one look at a record that was read. Returns true if something is unfinished. */
+static bool look(PartitionWatch *watch, const CleanerHost *host, const PartitionRecord *record,
+                 const ClaimList *claims, bool *ret_changed)
+{
+        _cleanup_(string_set_done) StringSet left = STRING_SET_INIT;
+        const PrepareWanted *wanted = &watch->config.service->wanted;
+        bool unfinished, lifted = false;
+        int r = partition_list_left(host->config, record, claims, &left);
+
+        for (size_t i = 0; i < record->n_items; i++)
+                if (record->items[i].error[0] && find_shapes(host->config, record->items[i].set))
+                        *ret_changed |= tend_failure(watch, host, &record->items[i], &lifted);
+        unfinished = lifted || has_inactive_claim(host->config, record, claims) ||
+                     has_changing_entry(host->config, record, &left);
+        /* A run can be killed after it saw the stamp, and an entry can wait for a process. */
+        if (unfinished || (wanted->stamp[0] && strcmp(record->wanted, wanted->stamp) != 0))
+                write_stamp(watch, lifted);
+        if (r == 0 && !string_set_equal(&left, &watch->left)) {
+                *ret_changed = true;
+                string_set_done(&watch->left);
+                watch->left = TAKE_STRUCT(left);
+        }
+        return unfinished;
+}
+
+static bool has_units(const HostConfig *config)
+{
+        for (size_t i = 0; config && i < config->n_shapes; i++)
+                if (config->shapes[i].activate)
+                        return true;
+        return false;
+}
+
+static void arm(PartitionWatch *watch, bool unfinished)
+{
+        (void)sd_event_source_set_time(watch->timer, clock_usec(CLOCK_MONOTONIC) + TICK_USEC);
+        (void)sd_event_source_set_enabled(watch->timer,
+                                          unfinished ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
+}
+
+void partition_watch_tend(PartitionWatch *watch)
+{
+        _cleanup_(partition_record_done) PartitionRecord record = { 0 };
+        _cleanup_(claim_list_done) ClaimList claims = { 0 };
+        CleanerHost host = watch->config.look(watch->config.userdata);
+        ClaimService *service = watch->config.service;
+        bool changed = false, unfinished = false;
+        Error error = ERROR_NULL;
+        int r;
+
+        if (!has_units(host.config) || !service->claims || service->is_adopting || !host.tree ||
+            !service->wanted.record_path)
+                return;
+        r = read_record(service, &record, &error);
+        if (r == 0)
+                r = claims_list(service->claims, CLAIMS_WITH_DEVICES, NULL, &claims, &error);
+        if (r == 0)
+                unfinished = look(watch, &host, &record, &claims, &changed);
+        else if (!watch->logged)
+                log_warning("Cannot follow the partitions of devices: %s. Retrying.",
+                            error_text(&error, r));
+        watch->logged = r != 0;
+        arm(watch, unfinished);
+        claim_service_note_step(service, MIN(r, 0), &error);
+        if (changed)
+                claim_service_note_cards(service);
 }

@@ -2,30 +2,22 @@
 #pragma once
 
 /* Reads which partitions of [device_shapes NAME] are active, for the answers to those who start a
- * guest and for the tree. compute-agent-prepare writes the record (formats/partitions.h). The
- * agent has no right to start a unit. A set without the option "activate" needs no record. */
+ * guest and for the tree, and follows them while they are activated and deactivated.
+ * compute-agent-prepare writes the record (formats/partitions.h). The agent has no right to start a
+ * unit. A set without the option "activate" needs no record. */
 
+#include <systemd/sd-event.h>
+
+#include "agent/cycle/cleaner.h"
 #include "agent/guests/database.h"
 #include "agent/tree/cordon.h"
 #include "formats/partitions.h"
 
-/* Reads the record of this boot. ret must be zeroed. Returns -ENOENT without a folder in /run, the
- * errors of partition_record_read(), or -ENOMEM. Blocks on the disk. */
-int partitions_read(const ClaimService *service, PartitionRecord *ret, Error *reterr);
-
-/* Returns whether a guest can start with the partition of the set that a claim has: 0, -EBUSY with
- * words while it is not active yet, or -EIO with words if the unit of this partition, or of one
- * that shares a device or slot, failed. Pure. */
-int partition_check(const DeviceSet *set, const PartitionRecord *record,
-                    const DevicePartition *partition, int64_t claim, Error *reterr);
-
-/* Checks all partitions of a claim likewise. Returns the errors of partition_check(). A record that
- * cannot be read is -EBUSY. Devices of a set that are no partition of it are not checked. Blocks on
- * the disk. */
+/* Returns whether a guest can start with the partitions that its claim has: 0, -EBUSY with words
+ * while one is not active yet, or -EIO with words if the unit of one, or of a partition that shares
+ * a device or slot with it, failed. A record that cannot be read is -EBUSY. Devices of a set that
+ * are no partition of it are not checked. Blocks on the disk. */
 int partitions_check_claim(const ClaimService *service, const Claim *claim, Error *reterr);
-
-/* Returns the partition of a set that the claim has, borrowed from the set; NULL: none. Pure. */
-const DevicePartition *partition_of_claim(const DeviceSet *set, const Claim *claim);
 
 /* Adds the devices that no claim can get: those of each partition in the record that its claim does
  * not have. That is so if the claim is not in the list, or has another partition. It is also so if
@@ -33,10 +25,6 @@ const DevicePartition *partition_of_claim(const DeviceSet *set, const Claim *cla
  * the devices of partitions that share a slot with it are added too. Pure. -ENOMEM. */
 int partition_list_left(const HostConfig *config, const PartitionRecord *record,
                         const ClaimList *claims, StringSet *ret);
-
-/* Returns the set of this name, if it has units that activate its partitions; NULL: there is none.
- * Pure. */
-const HostShapes *partition_find_shapes(const HostConfig *config, const char *name);
 
 /* Reads the record and the claims, and adds the devices of partition_list_left(). If they cannot be
  * read, adds all devices of the sets with units. Without a folder in /run, adds none. Blocks on the
@@ -47,3 +35,21 @@ int partitions_list_left(ClaimService *service, const HostConfig *config, String
  * now: its unit runs or has failed, or it waits for one. A record that cannot be read adds none.
  * Blocks on the disk. -ENOMEM. */
 int partitions_describe(const ClaimService *service, json_t *array);
+
+/* The watch of the record. A change of the devices that no claim can get begins a cycle, and so
+ * does a new cordon. A failed unit cordons the devices of its partition, and a person who lifts the
+ * cordons of all of them makes the program start the unit again. Main thread; blocks on the disk.
+ */
+typedef struct PartitionWatch PartitionWatch;
+
+/* Makes a watch. config is copied, its members are borrowed; "runtime" is not used. Returns
+ * -ENOMEM, or another errno of the event loop. */
+int partition_watch_new(PartitionWatch **ret, const CleanerConfig *config);
+PartitionWatch *partition_watch_free(PartitionWatch *watch);
+DEFINE_CLEANUP(PartitionWatch *, partition_watch_free);
+
+/* Reads the record, and acts. Called at the end of each cycle. While a change of a partition is
+ * expected, a timer calls it every 100 ms, too. After a record or claims that cannot be read, the
+ * next cycle tries again. Does nothing without a set with units, the claim database, a tree or a
+ * folder in /run, and while a comparison can make claims of guests. */
+void partition_watch_tend(PartitionWatch *watch);

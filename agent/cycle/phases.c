@@ -543,7 +543,7 @@ static void on_published(Reporter *reporter, int result, const Error *error, voi
 {
         Tracker *tracker = userdata;
 
-        tracker_status_note_access(&tracker->status, reporter_get_reshaper_access(reporter));
+        tracker_status_note_access(&tracker->status, reporter_get_statistics(reporter)->reshaper);
         tracker_end_phase(tracker, result, error);
 }
 
@@ -637,7 +637,7 @@ static void on_audited(void *userdata)
  * required. */
 static void judge_spared_audit(Tracker *tracker)
 {
-        if (tracker->spares_audit && !reporter_is_restored(tracker->reporter))
+        if (tracker->spares_audit && !reporter_get_statistics(tracker->reporter)->is_restored)
                 auditor_require(tracker->auditor);
         tracker->spares_audit = false;
 }

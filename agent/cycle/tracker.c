@@ -69,41 +69,34 @@ static WarmMoment moment_now(void)
 }
 
 /* Reads the file of a warm start, which the last process has written. A file that cannot be used,
- * or is too old, is ignored; the first cycle then reads all of Placement. */
-static void take_warm_start(Tracker *tracker)
+ * or is too old, is ignored; the first cycle then reads all of Placement. Returns the time of the
+ * last audit if this start needs none, else 0. */
+static uint64_t take_warm_start(Tracker *tracker)
 {
         const TrackerConfig *config = &tracker->config;
         const WarmMoment now = moment_now();
         Error error = ERROR_NULL;
         uint64_t full_in_usec;
+        bool is_audited;
         int r;
 
         if (!config->warm || !config->reporter || !config->state_dir)
-                return;
+                return 0;
         r = warm_start_take(config->state_dir, &config->maker.root, &tracker->warm, &error);
         if (r < 0)
                 log_warning("Ignoring the saved state of Placement: %s. Reading all of it.",
                             error_text(&error, r));
         if (r <= 0)
-                return;
-        full_in_usec = warm_start_full_in_usec(&tracker->warm, &now);
+                return 0;
+        full_in_usec = warm_start_judge(&tracker->warm, &now, &is_audited);
         if (full_in_usec > 0) {
                 tracker->pace.full_at_usec = now.boot_usec + full_in_usec;
-                return;
+                return is_audited ? tracker->warm.audited_usec : 0;
         }
         log_info("Ignoring the saved state of Placement: a full read is due.");
         json_decref(tracker->warm.reporter);
         tracker->warm.reporter = NULL;
-}
-
-/* Returns the time of the last audit if this start needs none, else 0. */
-static uint64_t find_last_audit(const Tracker *tracker)
-{
-        const WarmMoment now = moment_now();
-
-        return tracker->warm.reporter && warm_start_is_audited(&tracker->warm, &now)
-                       ? tracker->warm.audited_usec
-                       : 0;
+        return 0;
 }
 
 /* Returns the time of the last audit, or 0 if the next start must audit. */
@@ -159,8 +152,7 @@ int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Err
         tracker->pace = (CyclePace){ .interval_usec = config->interval_usec,
                                      .quiet_max_usec = config->quiet_max_usec,
                                      .start_jitter_usec = config->start_jitter_usec };
-        take_warm_start(tracker);
-        audited_usec = find_last_audit(tracker);
+        audited_usec = take_warm_start(tracker);
         tracker->spares_audit = audited_usec > 0;
         no_heal = nova_mode_refuses(tracker_view(tracker).nova, NOVA_ACTION_HEAL);
         if (auditor_new(&tracker->auditor, event,

@@ -138,21 +138,22 @@ int warm_start_take(const char *state_dir, const Uuid *root, WarmStart *ret, Err
         return 1;
 }
 
-uint64_t warm_start_full_in_usec(const WarmStart *warm, const WarmMoment *now)
-{
-        uint64_t in_usec;
-
-        if (warm->saved.real_usec > now->real_usec || warm->full_at_usec <= now->real_usec)
-                return 0;
-        in_usec = warm->full_at_usec - now->real_usec;
-        return in_usec > CYCLE_FULL_USEC / 2 * 3 ? 0 : in_usec;
-}
-
-bool warm_start_is_audited(const WarmStart *warm, const WarmMoment *now)
+static bool is_audited(const WarmStart *warm, const WarmMoment *now)
 {
         return warm->saved.boot_id[0] != '\0' && strcmp(warm->saved.boot_id, now->boot_id) == 0 &&
                warm->saved.boot_usec <= now->boot_usec &&
                now->boot_usec - warm->saved.boot_usec <= WARM_STOP_MAX_USEC &&
                warm->audited_usec > 0 && warm->audited_usec <= now->real_usec &&
                now->real_usec - warm->audited_usec < WARM_AUDIT_AGE_USEC;
+}
+
+uint64_t warm_start_judge(const WarmStart *warm, const WarmMoment *now, bool *ret_is_audited)
+{
+        uint64_t in_usec;
+
+        *ret_is_audited = is_audited(warm, now);
+        if (warm->saved.real_usec > now->real_usec || warm->full_at_usec <= now->real_usec)
+                return 0;
+        in_usec = warm->full_at_usec - now->real_usec;
+        return in_usec > CYCLE_FULL_USEC / 2 * 3 ? 0 : in_usec;
 }

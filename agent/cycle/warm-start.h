@@ -53,10 +53,7 @@ int warm_start_take(const char *state_dir, const Uuid *root, WarmStart *ret, Err
 
 /* Returns the time until the next full read of Placement in microseconds; 0 if it is due. It is
  * also 0 if the clock was set so that the file cannot be dated: the file is from the future, or the
- * read is more than one and a half days away. */
-uint64_t warm_start_full_in_usec(const WarmStart *warm, const WarmMoment *now);
-
-/* Checks whether a start needs no audit. Three conditions must hold: the host did not boot since
- * the end, the stop lasted at most WARM_STOP_MAX_USEC, and the last audit found nothing and is
- * younger than WARM_AUDIT_AGE_USEC. */
-bool warm_start_is_audited(const WarmStart *warm, const WarmMoment *now);
+ * read is more than one and a half days away. *ret_is_audited: this start needs no audit. Three
+ * conditions must hold for that: the host did not boot since the end, the stop lasted at most
+ * WARM_STOP_MAX_USEC, and the last audit found nothing and is younger than WARM_AUDIT_AGE_USEC. */
+uint64_t warm_start_judge(const WarmStart *warm, const WarmMoment *now, bool *ret_is_audited);

@@ -198,23 +198,16 @@ static const SnapshotDevice *find_device(const Snapshot *snapshot, const char *a
         return NULL;
 }
 
-/* Returns the name under which the device can be cordoned, borrowed. It is its address if that has
- * a provider or is in a set. Otherwise it is the address of its physical function, if that has a
- * provider. NULL: the host does not offer it. */
+/* Returns the name under which the device can be cordoned, borrowed. NULL: the host does not offer
+ * the device. */
 static const char *find_offered(const HealthMonitor *monitor, const HealthHost *host,
                                 const char *address)
 {
         const SnapshotDevice *device = find_device(host->snapshot, address);
 
-        if (!host->tree)
-                return NULL;
-        if (cordon_find_provider(host->tree, &monitor->config.root, address) ||
-            cordon_is_member(monitor->config.cordon, address))
-                return address;
-        return device && device->physical_function[0] &&
-                               cordon_find_provider(host->tree, &monitor->config.root,
-                                                    device->physical_function)
-                       ? device->physical_function
+        return host->tree
+                       ? cordon_find_name(monitor->config.cordon, host->tree, &monitor->config.root,
+                                          address, device ? device->physical_function : "")
                        : NULL;
 }
 

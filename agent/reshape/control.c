@@ -84,7 +84,6 @@ struct ReshapeControl {
         char *state_dir;
         uint64_t patience_usec;
         ClaimService *claims;
-        bool asked; /* a reshape was requested for the next cycle */
         ReshapeKind asked_kind;
         EventAuthor asked_by; /* "": not known */
         /* Classes that the last reshape could not move. */
@@ -144,16 +143,11 @@ ReshapeControl *reshape_control_free(ReshapeControl *control)
 
 void reshape_control_ask(ReshapeControl *control, ReshapeKind kind, const EventAuthor *by)
 {
-        control->asked = true;
+        control->state.asked = true;
         control->asked_kind = kind;
         control->asked_by = by ? *by : (EventAuthor){ 0 };
         if (kind == RESHAPE_UNDO)
                 control->state.undo_error = ERROR_NULL;
-}
-
-bool reshape_control_is_asked(const ReshapeControl *control)
-{
-        return control->asked;
 }
 
 int reshape_control_cancel(ReshapeControl *control)
@@ -165,7 +159,7 @@ int reshape_control_cancel(ReshapeControl *control)
                         return -EBUSY;
                 reshaper->cancelled = true;
         }
-        control->asked = false;
+        control->state.asked = false;
         return 0;
 }
 
@@ -281,7 +275,7 @@ static void finish(Reshaper *reshaper, int result, const Error *error)
          * agent and a requested one. */
         if (is_try_of_start(reshaper, result))
                 control->state.at_start = false;
-        if (report_outcome_is_away(result) && reshaper->was_asked && !control->asked)
+        if (report_outcome_is_away(result) && reshaper->was_asked && !control->state.asked)
                 reshape_control_ask(control, reshaper->kind, &reshaper->by);
         reshape_image_done(&control->state.image);
         if (tree) {
@@ -733,13 +727,13 @@ bool reshape_control_is_due(ReshapeControl *control, bool needed, bool may,
 {
         bool stays = control->kept.n_items > 0;
 
-        if (control->asked && !may && control->asked_kind != RESHAPE_SHOW)
-                control->asked = false;
-        if (control->asked && (needed || stays || control->asked_kind == RESHAPE_UNDO))
+        if (control->state.asked && !may && control->asked_kind != RESHAPE_SHOW)
+                control->state.asked = false;
+        if (control->state.asked && (needed || stays || control->asked_kind == RESHAPE_UNDO))
                 return true;
-        if (control->asked)
+        if (control->state.asked)
                 drop_document(control);
-        control->asked = false;
+        control->state.asked = false;
         if (!may)
                 return false;
         if (control->state.at_start && !needed) {
@@ -762,9 +756,9 @@ int reshape_control_begin(ReshapeControl *control, const TreeMaker *maker, Repor
                 return error_oom(reterr);
         *reshaper = (Reshaper){
                 .control = control,
-                .kind = control->asked ? control->asked_kind : RESHAPE_FORWARD,
-                .was_asked = control->asked,
-                .by = control->asked ? control->asked_by : (EventAuthor){ 0 },
+                .kind = control->state.asked ? control->asked_kind : RESHAPE_FORWARD,
+                .was_asked = control->state.asked,
+                .by = control->state.asked ? control->asked_by : (EventAuthor){ 0 },
                 .maker = maker,
                 .reporter = reporter,
                 .snapshot = snapshot_ref(snapshot),
@@ -772,7 +766,7 @@ int reshape_control_begin(ReshapeControl *control, const TreeMaker *maker, Repor
                 .userdata = userdata,
                 .began_usec = clock_usec(CLOCK_MONOTONIC),
         };
-        control->asked = false;
+        control->state.asked = false;
         r = load_undo(reshaper, &error);
         /* The timer also begins the first round, so that done is never called from inside this
          * call. */
@@ -813,12 +807,12 @@ int reshape_control_alone(ReshapeControl *control, bool needed, const TreeMaker 
         MadeTree made = { 0 };
         int r;
 
-        if (control->asked && control->asked_kind == RESHAPE_UNDO) {
-                control->asked = false;
+        if (control->state.asked && control->asked_kind == RESHAPE_UNDO) {
+                control->state.asked = false;
                 error_setf(&control->state.undo_error, ENOENT, "There is no reshape to undo");
         }
-        if (control->asked && control->asked_kind == RESHAPE_SHOW) {
-                control->asked = false;
+        if (control->state.asked && control->asked_kind == RESHAPE_SHOW) {
+                control->state.asked = false;
                 drop_document(control);
         }
         if (!reshape_control_is_due(control, needed, true, base))
@@ -826,7 +820,7 @@ int reshape_control_alone(ReshapeControl *control, bool needed, const TreeMaker 
         r = tree_maker_make_empty(maker, snapshot, base, true, &made, reterr);
         if (r < 0)
                 return r;
-        control->state.at_start = control->asked = false;
+        control->state.at_start = control->state.asked = false;
         *ret_tree = made.tree;
         return 0;
 }

@@ -46,9 +46,6 @@ DEFINE_CLEANUP(ReshapeControl *, reshape_control_free);
  * undo_error. by (copied) is the caller; NULL: not known. */
 void reshape_control_ask(ReshapeControl *control, ReshapeKind kind, const EventAuthor *by);
 
-/* Returns true if a requested reshape has not begun yet. */
-bool reshape_control_is_asked(const ReshapeControl *control);
-
 /* Cancels the requested reshape: drops the request, or ends the reshape before it is sent. A
  * running one ends at its next step, with -ECANCELED. The reshape of the start is not cancelled,
  * and stays due. Returns -EBUSY if the requested one was sent already. */
@@ -87,8 +84,9 @@ int reshape_control_alone(ReshapeControl *control, bool needed, const TreeMaker 
                           const ProviderTree *base, const Snapshot *snapshot,
                           ProviderTree **ret_tree, Error *reterr);
 
-/* The results of the last reshapes. */
+/* What was requested, and the results of the last reshapes. */
 typedef struct ReshapeState {
+        bool asked;       /* a reshape was requested for the next cycle */
         bool at_start;    /* the reshape of the start is still due, or runs */
         Error error;      /* reason why the last reshape failed; code 0: it did not. A shown or
                              cancelled one, a failed undo, and one that Placement did not answer leave

@@ -470,11 +470,6 @@ void cordon_set_members(Cordon *cordon, StringSet *members)
         cordon->members = TAKE_STRUCT(*members);
 }
 
-bool cordon_is_member(const Cordon *cordon, const char *address)
-{
-        return find_member(cordon, address);
-}
-
 bool cordon_has_member(const Cordon *cordon, const char *address)
 {
         for (size_t i = 0; i < cordon->n_entries; i++)
@@ -547,9 +542,12 @@ static CordonEntry *find_named(const Cordon *cordon, const ProviderTree *tree, c
         return entry;
 }
 
-const Provider *cordon_find_provider(const ProviderTree *tree, const Uuid *root, const char *device)
+const char *cordon_find_name(const Cordon *cordon, const ProviderTree *tree, const Uuid *root,
+                             const char *address, const char *card)
 {
-        return find_provider(tree, root, device);
+        if (find_provider(tree, root, address) || find_member(cordon, address))
+                return address;
+        return card[0] && find_provider(tree, root, card) ? card : NULL;
 }
 
 /* Returns the time at which a person lifted the last cordon of the device; 0: never. */

@@ -60,9 +60,6 @@ int cordon_list_members(const HostConfig *host, StringSet *ret);
 /* Replaces these devices by such a list, which becomes empty. */
 void cordon_set_members(Cordon *cordon, StringSet *members);
 
-/* Returns true if the device at the PCI address is in a set. */
-bool cordon_is_member(const Cordon *cordon, const char *address);
-
 /* Returns true if the device of a set at the PCI address is cordoned alone. */
 bool cordon_has_member(const Cordon *cordon, const char *address);
 
@@ -104,9 +101,11 @@ const char *cordon_find_of_other_boot(const Cordon *cordon, const char *boot_id,
 CordonState cordon_get_state(const Cordon *cordon, const ProviderTree *tree, const Uuid *root,
                              const char *device);
 
-/* Returns the provider of a device below root, by any of its names, or NULL. Borrowed from tree. */
-const Provider *cordon_find_provider(const ProviderTree *tree, const Uuid *root,
-                                     const char *device);
+/* Returns the name by which the device at the PCI address can be cordoned, borrowed. It is the
+ * address if that has a provider below root or is in a set. Otherwise it is "card", the address of
+ * the device's physical function or "", if that has a provider. NULL: neither. */
+const char *cordon_find_name(const Cordon *cordon, const ProviderTree *tree, const Uuid *root,
+                             const char *address, const char *card);
 
 /* Sets or clears the retired mark of the host's cordon. While it is set, nothing is reported to
  * Placement (computectl retire). Returns -ENOENT with words for a host that is not cordoned. Other

@@ -352,6 +352,13 @@ static int check_config(const HttpConfig *config, Error *reterr)
         return 0;
 }
 
+static void restart_lanes(HttpClient *client)
+{
+        client->lanes = (HttpLanes){ .max = client->config.max_connections,
+                                     .reads.limit = 1,
+                                     .writes.limit = 1 };
+}
+
 int http_client_new(HttpClient **ret, sd_event *event, const HttpConfig *config, Error *reterr)
 {
         static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -367,7 +374,7 @@ int http_client_new(HttpClient **ret, sd_event *event, const HttpConfig *config,
         client->config = *config;
         if (client->config.max_body_bytes == 0)
                 client->config.max_body_bytes = HTTP_MAX_BODY_BYTES_DEFAULT;
-        http_lanes_init(&client->lanes, config->max_connections);
+        restart_lanes(client);
         TAILQ_INIT(&client->queued);
         TAILQ_INIT(&client->active);
         TAILQ_INIT(&client->ended);
@@ -413,7 +420,7 @@ int http_client_set_endpoint(HttpClient *client, const char *endpoint, Error *re
                 return r;
         client->endpoint_number++;
         http_handles_done(&client->handles);
-        http_lanes_init(&client->lanes, client->config.max_connections);
+        restart_lanes(client);
         return 0;
 }
 

@@ -16,11 +16,6 @@
 #define WRITE_PATIENCE_MIN USEC_PER_SEC
 #define CLOSED_USEC        (60 * USEC_PER_SEC)
 
-void http_lanes_init(HttpLanes *lanes, size_t max)
-{
-        *lanes = (HttpLanes){ .max = max, .reads.limit = 1, .writes.limit = 1 };
-}
-
 bool http_lanes_may_start(const HttpLanes *lanes, size_t n_active, bool writes)
 {
         return n_active < (writes ? lanes->writes.limit : lanes->reads.limit);

@@ -36,13 +36,12 @@ typedef struct HttpLane {
         uint64_t closed_until_usec; /* end of the minute without measurement; 0: it is over */
 } HttpLane;
 
+/* max is at least 1. At first each limit is 1, and the rest is 0. */
 typedef struct HttpLanes {
         size_t max;
         HttpLane reads, writes;
         uint64_t answer_usec; /* smoothed time of an answer to a read; 0: unknown */
 } HttpLanes;
-
-void http_lanes_init(HttpLanes *lanes, size_t max);
 
 /* Checks whether one more request can start beside n_active requests of both kinds. */
 bool http_lanes_may_start(const HttpLanes *lanes, size_t n_active, bool writes);

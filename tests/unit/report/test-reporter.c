@@ -362,7 +362,7 @@ static void test_restore(void **state)
                 set_list(fixture, 3, cases[i].a);
                 assert_int_equal(refresh(fixture), 0);
                 if (fake_http_get_n_requests() != cases[i].n_requests ||
-                    reporter_is_restored(fixture->reporter) != (i == 0))
+                    reporter_get_statistics(fixture->reporter)->is_restored != (i == 0))
                         fail_msg("case %zu: %zu requests", i, fake_http_get_n_requests());
         }
         assert_int_equal(reporter_restore(fixture->reporter, NULL, NULL), -EBADMSG);
@@ -730,12 +730,12 @@ static void test_batch_refused(void **state)
         Fixture *fixture = *state;
 
         fake_http_begin(SCRIPT(FAULT_ONCE("POST /reshaper", 409, "undefined_code")), "host a b c");
-        assert_int_equal(reporter_get_reshaper_access(fixture->reporter), RESHAPER_UNKNOWN);
+        assert_int_equal(reporter_get_statistics(fixture->reporter)->reshaper, RESHAPER_UNKNOWN);
         assert_int_equal(refresh(fixture), 0);
         fake_http_clear_log();
         assert_int_equal(
                 publish(fixture, "host VCPU=1 | a<host VGPU=1 | b<host VGPU=1 | c<host VGPU=1"), 0);
-        assert_int_equal(reporter_get_reshaper_access(fixture->reporter), RESHAPER_ALLOWED);
+        assert_int_equal(reporter_get_statistics(fixture->reporter)->reshaper, RESHAPER_ALLOWED);
         assert_int_equal(fake_http_count("POST /resource_providers"), 4);
         assert_int_equal(fake_http_count("POST /reshaper"), 1);
         assert_int_equal(fake_http_count("/inventories"), 4);
@@ -771,7 +771,7 @@ static void test_reshaper_access(void **state)
                 assert_int_equal(refresh(fixture), 0);
                 if (publish(fixture, "host VCPU=1 | a<host VGPU=1 | b<host VGPU=1 | "
                                      "c<host VGPU=1") != cases[i].outcome ||
-                    reporter_get_reshaper_access(fixture->reporter) != cases[i].access)
+                    reporter_get_statistics(fixture->reporter)->reshaper != cases[i].access)
                         fail_msg("case %zu: %d, %s", i, fixture->result, fixture->error.text);
                 assert_int_equal(fake_http_count("/reshaper"), 1);
         }

@@ -2,6 +2,8 @@
 
 #include "agent/cycle/partitions.h"
 
+#include "base/json.h"
+#include "tests/fixtures/scratch-folder.h"
 #include "tests/unit/test.h"
 
 #define A "0000:41:00.0"
@@ -43,6 +45,14 @@ static PartitionEntry *add(PartitionRecord *record, const DeviceSet *set, size_t
         return entry;
 }
 
+static void write_record(const char *folder, const PartitionRecord *record)
+{
+        _cleanup_json_ json_t *json = partition_record_to_json(record);
+        _cleanup_free_ char *text = json_dumps(json, 0);
+
+        scratch_write(folder, "partitions.json", text);
+}
+
 static void test_starts_of_guests(void **state)
 {
         static const struct {
@@ -65,8 +75,17 @@ static void test_starts_of_guests(void **state)
                 { "another member cannot be deactivated", 3, 4, PARTITION_DEACTIVATING,
                   "off@last failed", -EBUSY },
         };
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_free_ char *path = scratch_path(folder, "prepared.json");
         DeviceSet set = make_cards();
+        HostShapes shapes = { .set = set, .activate = (char *)"on@.service" };
+        const HostConfig config = { .shapes = &shapes, .n_shapes = 1 };
+        const ClaimService service = { .settings.driver = &config, .wanted.record_path = path };
+        ClaimDevice devices[4] = { 0 };
+        Claim claim = { .id = 5, .devices = devices };
 
+        for (char **d = set.partitions[1].devices; *d; d++)
+                devices[claim.n_devices++].address = *d;
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(partition_record_done) PartitionRecord record = { 0 };
                 Error error = ERROR_NULL;
@@ -74,7 +93,8 @@ static void test_starts_of_guests(void **state)
 
                 add(&record, &set, cases[i].partition, cases[i].claim, cases[i].state,
                     cases[i].error);
-                r = partition_check(&set, &record, &set.partitions[1], 5, &error);
+                write_record(folder, &record);
+                r = partitions_check_claim(&service, &claim, &error);
                 if (r != cases[i].expected)
                         fail_msg("%s: %d", cases[i].name, r);
                 if (r == -EIO && !strstr(error.text, cases[i].error))

@@ -156,8 +156,9 @@ static void test_full_read(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 const WarmStart warm = { .saved.real_usec = cases[i].saved,
                                          .full_at_usec = cases[i].full_at };
+                bool is_audited;
 
-                if (warm_start_full_in_usec(&warm, &now) != cases[i].expected)
+                if (warm_start_judge(&warm, &now, &is_audited) != cases[i].expected)
                         fail_msg("case %zu", i);
         }
 }
@@ -183,12 +184,14 @@ static void test_audit(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 WarmMoment now = { .real_usec = NOON, .boot_usec = cases[i].boot };
                 WarmStart warm = make();
+                bool is_audited;
 
                 strcpy(now.boot_id, cases[i].boot_id);
                 warm.audited_usec = cases[i].audited;
                 if (!cases[i].boot_id[0])
                         warm.saved.boot_id[0] = '\0';
-                if (warm_start_is_audited(&warm, &now) != cases[i].expected)
+                (void)warm_start_judge(&warm, &now, &is_audited);
+                if (is_audited != cases[i].expected)
                         fail_msg("case %zu", i);
                 warm_start_done(&warm);
         }

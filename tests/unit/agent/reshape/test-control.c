@@ -412,7 +412,7 @@ static void test_alone(void **state)
                                                fake_reporter.mirror, host, &tree, NULL),
                          0);
         assert_null(tree);
-        assert_false(reshape_control_is_asked(world.control));
+        assert_false(reshape_control_get_state(world.control)->asked);
         begin_control(true);
         assert_int_equal(reshape_control_alone(world.control, true, &world.maker,
                                                fake_reporter.mirror, host, &tree, NULL),

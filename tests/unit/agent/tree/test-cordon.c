@@ -133,8 +133,9 @@ static void test_members_of_sets(void **state)
                 device_set_parse(&shapes.set, "hgx", "CUSTOM_GPU", members, partitions, NULL), 0);
         assert_int_equal(set("0000:1b:00.0", NULL), -ENODEV);
         set_members(&host);
-        assert_true(cordon_is_member(scene.cordon, "0000:1b:00.0"));
-        assert_false(cordon_is_member(scene.cordon, "0000:1b:00.1"));
+        assert_non_null(
+                cordon_find_name(scene.cordon, scene.mirror, &scene.root, "0000:1b:00.0", ""));
+        assert_null(cordon_find_name(scene.cordon, scene.mirror, &scene.root, "0000:1b:00.1", ""));
         assert_int_equal(set("pci_0000_1b_00_0", NULL), 0);
         assert_int_equal(set("0000:1B:00.0", NULL), 0);
         assert_int_equal(cordon_view(scene.cordon).n_devices, 1);

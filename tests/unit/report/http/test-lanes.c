@@ -14,10 +14,9 @@
 static HttpLanes play(const char *story, bool writes, size_t max)
 {
         uint64_t now = 100 * USEC_PER_SEC;
-        HttpLanes lanes;
+        HttpLanes lanes = { .max = max, .reads.limit = 1, .writes.limit = 1 };
         HttpLane *lane = writes ? &lanes.writes : &lanes.reads;
 
-        http_lanes_init(&lanes, max);
         for (const char *c = story; *c; c++) {
                 size_t speed = *c >= '1' && *c <= '9' ? (size_t)(*c - '0') : 1;
 
@@ -139,10 +138,9 @@ static uint64_t simulate(const Server *server, size_t limit, uint64_t seed, size
         uint64_t free_usec[MAX_LANES] = { 0 }, began[MAX_LANES] = { 0 }, ends[MAX_LANES] = { 0 };
         uint64_t now = 0, n_answers = 1, n_right = 0;
         size_t n_active = 0, last_limit = 1;
-        HttpLanes lanes;
+        HttpLanes lanes = { .max = MAX_LANES, .reads.limit = 1, .writes.limit = 1 };
 
         *ret_n_changes = 0;
-        http_lanes_init(&lanes, MAX_LANES);
         while (now < 600 * USEC_PER_SEC) {
                 size_t next = SIZE_MAX;
 
