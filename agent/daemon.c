@@ -68,6 +68,7 @@ typedef struct Daemon {
         Cordon *cordon;
         Retained *retained;
         HealthMonitor *health; /* NULL in other modes than DAEMON_SERVE */
+        HealthView health_view;
         ClaimQueue *queue;
         Cleaner *cleaner;           /* NULL with --once and --dry-run */
         PartitionWatch *partitions; /* the same */
@@ -339,7 +340,7 @@ static int make_tracker(Daemon *daemon, Engine *engine, Error *reterr)
                 .last_sync_usec = before ? before->last_sync_usec : 0,
                 .warnings = &engine->config->warnings,
                 .start_reason = daemon->start_reason,
-                .health = health_monitor_get_view(daemon->health),
+                .health = &daemon->health_view,
                 .state_dir = engine->config->state_dir,
                 .reshape_patience_usec = engine->config->reshape_patience_usec,
                 .device_settle_usec = starts ? engine->config->device_settle_usec : 0,
@@ -435,7 +436,7 @@ static int check_identity(const Daemon *daemon, const Config *new, Error *reterr
         if (r == 0) {
                 log_warning("The identity of this host (compute_id) was missing. Writing %s again.",
                             daemon->root.text);
-                return identity_replace(&places, &daemon->root, reterr);
+                return identity_replace(&places, &daemon->root, false, reterr);
         }
         if (r < 0)
                 return r;
@@ -650,6 +651,7 @@ static int set_up_health(Daemon *daemon, Error *reterr)
                 .cordon = daemon->cordon,
                 .claims = daemon->claims,
                 .get_host = get_health_host,
+                .view = &daemon->health_view,
                 .changed = on_health_changed,
                 .userdata = daemon,
         };

@@ -10,8 +10,8 @@
  * claim. The caller of add() passes the remedy and a reason against it, which can be empty. With a
  * reason, the finding has no remedy, and the reason is the end of its text.
  *
- * audit_run_take() replaces the memory of the last audit as a whole. So it has entries only of
- * consumers that have allocations here. */
+ * The last audit_run_step() replaces the memory of the last audit as a whole. So it has entries
+ * only of consumers that have allocations here. */
 
 #include "agent/audit/audit.h"
 
@@ -32,7 +32,7 @@ struct AuditRun {
         const AuditInput *input;
         AuditEvidence evidence;
         size_t n_inspected; /* things of the input */
-        const AuditMemory *memory;
+        AuditMemory *memory;
         AuditMemory next;   /* memory for the next audit */
         const char *server; /* evidence that the present consumer has no living server */
         Audit audit;
@@ -614,7 +614,7 @@ static int inspect_thing(AuditRun *run, size_t i)
         return inspect_domain(run, &input->facts->domains[i - n_claims]);
 }
 
-int audit_run_new(AuditRun **ret, const AuditInput *input, const AuditMemory *memory)
+int audit_run_new(AuditRun **ret, const AuditInput *input, AuditMemory *memory)
 {
         _cleanup_(audit_run_freep) AuditRun *run = calloc(1, sizeof(AuditRun));
 
@@ -639,7 +639,7 @@ AuditRun *audit_run_free(AuditRun *run)
         return NULL;
 }
 
-int audit_run_step(AuditRun *run, size_t n)
+int audit_run_step(AuditRun *run, size_t n, Audit *ret)
 {
         const AuditInput *input = run->input;
         size_t n_things =
@@ -651,12 +651,10 @@ int audit_run_step(AuditRun *run, size_t n)
         for (; n > 0 && run->n_inspected < n_things; n--)
                 if (inspect_thing(run, run->n_inspected++) < 0)
                         return -ENOMEM;
-        return run->n_inspected < n_things;
-}
-
-void audit_run_take(AuditRun *run, AuditMemory *memory, Audit *ret)
-{
-        audit_memory_done(memory);
-        *memory = TAKE_STRUCT(run->next);
+        if (run->n_inspected < n_things)
+                return 1;
+        audit_memory_done(run->memory);
+        *run->memory = TAKE_STRUCT(run->next);
         *ret = TAKE_STRUCT(run->audit);
+        return 0;
 }

@@ -166,17 +166,14 @@ typedef struct AuditInput {
 typedef struct AuditRun AuditRun;
 
 /* Begins an audit. input, everything in it, and memory are borrowed and must not change until
- * audit_run_take() or audit_run_free(). Returns -ENOMEM on failure. */
-int audit_run_new(AuditRun **ret, const AuditInput *input, const AuditMemory *memory);
+ * audit_run_free(), except by audit_run_step(). Returns -ENOMEM on failure. */
+int audit_run_new(AuditRun **ret, const AuditInput *input, AuditMemory *memory);
 AuditRun *audit_run_free(AuditRun *run);
 DEFINE_CLEANUP(AuditRun *, audit_run_free);
 
-/* Looks at about n consumers, claims or guests. Returns 1 if some are left, 0 if the findings are
- * complete, or -ENOMEM. */
-int audit_run_step(AuditRun *run, size_t n);
-
-/* Moves the complete findings to ret, and replaces the memory by that of this audit. */
-void audit_run_take(AuditRun *run, AuditMemory *memory, Audit *ret);
+/* Looks at about n consumers, claims or guests. Returns 1 if some are left, or -ENOMEM. Returns 0
+ * if the findings are complete: then they are in ret, and the memory is that of this audit. */
+int audit_run_step(AuditRun *run, size_t n, Audit *ret);
 
 /* Returns true if the consumer has an allocation from the host's own tree. */
 bool audit_holds_here(const AuditInput *input, const Consumer *consumer);

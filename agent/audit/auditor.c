@@ -415,10 +415,9 @@ static int compare_some(Auditor *auditor)
                 r = audit_run_new(&auditor->run, &auditor->input, &auditor->memory);
         }
         if (r >= 0)
-                r = audit_run_step(auditor->run, step_size(auditor));
+                r = audit_run_step(auditor->run, step_size(auditor), &auditor->audit);
         if (r != 0)
                 return r;
-        audit_run_take(auditor->run, &auditor->memory, &auditor->audit);
         auditor->run = audit_run_free(auditor->run);
         r = decide(auditor);
         if (r == 0 && auditor->kind != AUDITOR_AUDIT)

@@ -145,7 +145,7 @@ static void tend_stamp(Cleaner *cleaner, uint64_t age_usec)
         if (!cleaner->wanted.path || now < cleaner->stamp_usec + age_usec)
                 return;
         cleaner->stamp_usec = now;
-        prepare_wanted_write(&cleaner->wanted);
+        prepare_wanted_write(&cleaner->wanted, false);
 }
 
 /* Facts */

@@ -287,10 +287,7 @@ static void write_stamp(PartitionWatch *watch, bool retries)
         if (now < watch->stamp_usec + STAMP_USEC)
                 return;
         watch->stamp_usec = now;
-        if (retries)
-                prepare_wanted_retry(&watch->config.service->wanted);
-        else
-                prepare_wanted_write(&watch->config.service->wanted);
+        prepare_wanted_write(&watch->config.service->wanted, retries);
 }
 
 /* Failures */

@@ -364,14 +364,13 @@ static int64_t sum_generations(const Tracker *tracker, const Uuid *providers, si
  * (doc/facts.md, facts E3). So an old answer is wrong in one direction only: a free inventory can
  * stay retained for HOLDERS_AGE_USEC. A cycle with a waiter, and a retry, read again, and so does a
  * cycle with an inventory about which no answer is known. */
-static bool has_holders(const Tracker *tracker, int64_t generations)
+static bool has_holders(const Tracker *tracker, int64_t generations, bool is_answered)
 {
         const HoldersAnswer *last = &tracker->holders;
 
         return tracker->n_waiters == 0 && tracker->cycle.facts.n_retries == 0 &&
                last->read_usec > 0 && last->generations == generations &&
-               clock_usec(CLOCK_BOOTTIME) - last->read_usec < HOLDERS_AGE_USEC &&
-               retained_is_answered(tracker->maker.retained);
+               clock_usec(CLOCK_BOOTTIME) - last->read_usec < HOLDERS_AGE_USEC && is_answered;
 }
 
 /* Reads the consumers of inventories that the new tree lacks. Skipped if there is no such
@@ -381,12 +380,15 @@ static int begin_holders(Tracker *tracker, Error *reterr)
         const Uuid *asked = NULL;
         int64_t generations;
         size_t n = 0;
-        int r = tracker->maker.retained ? retained_ask(tracker->maker.retained, &asked, &n) : 0;
+        bool is_answered;
+        int r = tracker->maker.retained
+                        ? retained_ask(tracker->maker.retained, &asked, &n, &is_answered)
+                        : 0;
 
         if (r < 0 || n == 0)
                 return r < 0 ? r : PHASE_SKIPPED;
         generations = sum_generations(tracker, asked, n);
-        if (has_holders(tracker, generations))
+        if (has_holders(tracker, generations, is_answered))
                 return PHASE_SKIPPED;
         tracker->holders = (HoldersAnswer){ .generations = generations };
         return reporter_read_holders(tracker->reporter, asked, n, on_answer, tracker);

@@ -109,20 +109,8 @@ static int write_stamp(const char *path, const char *stamp)
         return write(fd, stamp, n) == (ssize_t)n ? 0 : -EIO;
 }
 
-void prepare_wanted_write(PrepareWanted *wanted)
-{
-        int r;
-
-        snprintf(wanted->stamp, sizeof(wanted->stamp), "%" PRIx64, clock_usec(CLOCK_BOOTTIME));
-        r = write_stamp(wanted->path, wanted->stamp);
-        if (r < 0 && !wanted->logged)
-                log_warning("Cannot write %s, so compute-agent-prepare is not started: %s. "
-                            "Retrying in each cycle.",
-                            wanted->path, strerror(-r));
-        wanted->logged = r < 0;
-}
-
-void prepare_wanted_retry(PrepareWanted *wanted)
+/* Writes a new stamp to prepare-retry. */
+static void write_retry(const PrepareWanted *wanted)
 {
         _cleanup_free_ char *path =
                 text_format("%.*s/prepare-retry", (int)(strrchr(wanted->path, '/') - wanted->path),
@@ -132,7 +120,21 @@ void prepare_wanted_retry(PrepareWanted *wanted)
         snprintf(stamp, sizeof(stamp), "%" PRIx64, clock_usec(CLOCK_BOOTTIME));
         if (!path || write_stamp(path, stamp) < 0)
                 log_debug("Cannot write prepare-retry. Retrying.");
-        prepare_wanted_write(wanted);
+}
+
+void prepare_wanted_write(PrepareWanted *wanted, bool retries)
+{
+        int r;
+
+        if (retries)
+                write_retry(wanted);
+        snprintf(wanted->stamp, sizeof(wanted->stamp), "%" PRIx64, clock_usec(CLOCK_BOOTTIME));
+        r = write_stamp(wanted->path, wanted->stamp);
+        if (r < 0 && !wanted->logged)
+                log_warning("Cannot write %s, so compute-agent-prepare is not started: %s. "
+                            "Retrying in each cycle.",
+                            wanted->path, strerror(-r));
+        wanted->logged = r < 0;
 }
 
 void prepare_wanted_note(PrepareWanted *wanted, const HostConfig *config, const Snapshot *snapshot,
@@ -142,7 +144,7 @@ void prepare_wanted_note(PrepareWanted *wanted, const HostConfig *config, const 
                 return;
         for (size_t i = 0; i < claim->n_devices; i++)
                 if (is_concerned(config, snapshot, &claim->devices[i])) {
-                        prepare_wanted_write(wanted);
+                        prepare_wanted_write(wanted, false);
                         return;
                 }
 }
@@ -176,5 +178,5 @@ void prepare_wanted_tend(PrepareWanted *wanted, const HostConfig *config)
         if (read_file_text(wanted->record_path, RECORD_MAX, &text, &n, NULL) == 0)
                 (void)json_parse(text, n, &record, NULL);
         if (is_unfinished(record, wanted->stamp))
-                prepare_wanted_write(wanted);
+                prepare_wanted_write(wanted, false);
 }

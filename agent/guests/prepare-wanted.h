@@ -28,12 +28,9 @@ int prepare_wanted_init(PrepareWanted *wanted, const char *runtime, const char *
 void prepare_wanted_done(PrepareWanted *wanted);
 
 /* Writes a new stamp. wanted->path must not be NULL. A failure is logged once until a write
- * succeeds. */
-void prepare_wanted_write(PrepareWanted *wanted);
-
-/* Writes a new stamp to prepare-retry too, so that units that failed are started again.
- * wanted->path must not be NULL. */
-void prepare_wanted_retry(PrepareWanted *wanted);
+ * succeeds. retries: another stamp is written to prepare-retry before, so that units that failed
+ * are started again. */
+void prepare_wanted_write(PrepareWanted *wanted, bool retries);
 
 /* Writes a stamp if the claim, which changed, has a device of a set with units or a function of a
  * card with vgpu_types. A function that the snapshot lacks counts as one of such a card, if there

@@ -46,7 +46,6 @@ struct HealthMonitor {
         HealthRecord record;
         char boot_id[HEALTH_BOOT_SIZE];
         MonitorState state;
-        HealthView view;
         bool has_rules, ended_boot;
         bool restarts_at_once; /* a reload was requested: the next start has no pause */
         bool was_killed;       /* the monitor ends the helper, and has set the reason as error */
@@ -74,15 +73,10 @@ HealthMonitor *health_monitor_free(HealthMonitor *monitor)
         return NULL;
 }
 
-const HealthView *health_monitor_get_view(const HealthMonitor *monitor)
-{
-        return monitor ? &monitor->view : NULL;
-}
-
 /* Updates the view, and reports a change. cordons: see HealthMonitorConfig. */
 static void show(HealthMonitor *monitor, bool cordons)
 {
-        monitor->view = (HealthView){
+        *monitor->config.view = (HealthView){
                 .reported = monitor->record.n_reports > 0 ? monitor->record.words : NULL,
                 .n_reported = monitor->record.n_reports,
                 .error = monitor->error[0]        ? monitor->error

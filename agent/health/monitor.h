@@ -26,6 +26,13 @@ typedef struct HealthHost {
         NovaMode nova;
 } HealthHost;
 
+/* The state of the monitor. The texts are borrowed until the loop runs again. */
+typedef struct HealthView {
+        const char *reported; /* devices that rules report without withholding them; NULL: none */
+        size_t n_reported;
+        const char *error; /* why rules are not applied or findings not stored; NULL: all is well */
+} HealthView;
+
 /* The parts of the daemon that the monitor uses. All pointers are borrowed and must outlive the
  * monitor. */
 typedef struct HealthMonitorConfig {
@@ -35,6 +42,7 @@ typedef struct HealthMonitorConfig {
         Cordon *cordon;
         ClaimService *claims;
         HealthHost (*get_host)(void *userdata);
+        HealthView *view; /* kept up to date by the monitor */
         /* Called after a change of a cordon or of the view. cordons: the tree must be published. */
         void (*changed)(bool cordons, void *userdata);
         void *userdata;
@@ -53,13 +61,3 @@ DEFINE_CLEANUP(HealthMonitor *, health_monitor_free);
 /* Ends the helper, and starts it again as soon as it has ended, and tree and snapshot are known. It
  * then reads the rules again, and the lines after the last known position. */
 void health_monitor_reload(HealthMonitor *monitor);
-
-/* The state of the monitor. The texts are borrowed until the loop runs again. */
-typedef struct HealthView {
-        const char *reported; /* devices that rules report without withholding them; NULL: none */
-        size_t n_reported;
-        const char *error; /* why rules are not applied or findings not stored; NULL: all is well */
-} HealthView;
-
-/* Returns the view, which the monitor keeps up to date. Borrowed. NULL if monitor is NULL. */
-const HealthView *health_monitor_get_view(const HealthMonitor *monitor);

@@ -504,18 +504,17 @@ static int adopt(Work *work, Error *reterr)
         const Config *config = work->task->config;
         const IdentityPlaces places = identity_places(config);
         _cleanup_close_ int lock_fd = -EBADF;
-        bool exists;
         int r = identity_may_adopt(&work->facts, work->task->force, reterr);
 
         if (r == 0)
-                r = identity_may_replace(&places, &work->facts.holder.who.uuid, &exists, reterr);
+                r = identity_replace(&places, &work->facts.holder.who.uuid, true, reterr);
         if (r < 0 || work->task->dry_run)
                 return r;
         /* A running agent uses the old uuid and has the lock. */
         r = state_lock_take(config->state_dir, &lock_fd, reterr);
         if (r < 0)
                 return r;
-        return identity_replace(&places, &work->facts.holder.who.uuid, reterr);
+        return identity_replace(&places, &work->facts.holder.who.uuid, false, reterr);
 }
 
 static int rename_one(Work *work, const IdentityChange *change, Error *reterr)

@@ -220,8 +220,7 @@ int identity_find(const IdentityPlaces *places, Uuid *ret, char **ret_path, Erro
         return 1;
 }
 
-int identity_may_replace(const IdentityPlaces *places, const Uuid *uuid, bool *ret_exists,
-                         Error *reterr)
+int identity_replace(const IdentityPlaces *places, const Uuid *uuid, bool dry_run, Error *reterr)
 {
         const char *state_dir = places->state_dir;
         char own[PATH_MAX];
@@ -237,20 +236,11 @@ int identity_may_replace(const IdentityPlaces *places, const Uuid *uuid, bool *r
                         reterr, EEXIST,
                         "%s belongs to the operator or to Nova, so the agent does not write it. Write %s into it, or remove it",
                         found.path, uuid->text);
-        *ret_exists = found.found;
-        return 0;
-}
-
-int identity_replace(const IdentityPlaces *places, const Uuid *uuid, Error *reterr)
-{
-        bool exists;
-        int r = identity_may_replace(places, uuid, &exists, reterr);
-
-        if (r < 0)
-                return r;
-        r = create(places->state_dir, uuid, exists, reterr);
+        if (dry_run)
+                return 0;
+        r = create(state_dir, uuid, found.found, reterr);
         return r == -EEXIST ? error_setf(reterr, r,
                                          "%s/" FILE_NAME " was just created by another process",
-                                         places->state_dir)
+                                         state_dir)
                             : r;
 }

@@ -36,13 +36,9 @@ int identity_load(const IdentityPlaces *places, Uuid *ret, bool *ret_created, Er
  * those of identity_load(), and -ENOMEM. */
 int identity_find(const IdentityPlaces *places, Uuid *ret, char **ret_path, Error *reterr);
 
-/* Checks whether identity_replace() can replace or create the file, without the write. Sets
- * *ret_exists if the file exists. */
-int identity_may_replace(const IdentityPlaces *places, const Uuid *uuid, bool *ret_exists,
-                         Error *reterr);
-
 /* Writes this uuid as the uuid of this host, only in the state folder. If the first file of the
  * search is in another folder, it belongs to the operator or to Nova, and the result is -EEXIST
  * with words. Likewise if another process has just created the file. An old file is replaced in one
- * step. Other errors are those of identity_load(). */
-int identity_replace(const IdentityPlaces *places, const Uuid *uuid, Error *reterr);
+ * step. Other errors are those of identity_load(). dry_run: only checks whether the file can be
+ * replaced or created. */
+int identity_replace(const IdentityPlaces *places, const Uuid *uuid, bool dry_run, Error *reterr);

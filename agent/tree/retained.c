@@ -257,14 +257,6 @@ static const Consumer *find_holder(const Retained *retained, const Uuid *provide
         return first;
 }
 
-bool retained_is_answered(const Retained *retained)
-{
-        for (size_t i = 0; i < retained->n_wanted; i++)
-                if (!was_read(retained, &retained->wanted[i]))
-                        return false;
-        return true;
-}
-
 RetainedUse retained_use(const Retained *retained, const Uuid *provider, const char *resource_class)
 {
         uint64_t amount;
@@ -372,7 +364,7 @@ int retained_want(Retained *retained, const Uuid *provider)
         return 0;
 }
 
-int retained_ask(Retained *retained, const Uuid **ret, size_t *ret_n)
+int retained_ask(Retained *retained, const Uuid **ret, size_t *ret_n, bool *ret_is_answered)
 {
         Uuid *asked = calloc(retained->n_wanted + 1, sizeof(Uuid));
 
@@ -384,6 +376,9 @@ int retained_ask(Retained *retained, const Uuid **ret, size_t *ret_n)
         free(retained->asked);
         *ret = retained->asked = asked;
         *ret_n = retained->n_asked = retained->n_wanted;
+        *ret_is_answered = true;
+        for (size_t i = 0; i < retained->n_wanted; i++)
+                *ret_is_answered &= was_read(retained, &retained->wanted[i]);
         return 0;
 }
 

@@ -47,11 +47,9 @@ int retained_want(Retained *retained, const Uuid *provider);
 
 /* Returns the providers whose allocations must be read now: those of the last tree that lack an
  * inventory, and those of retained_want(). Borrowed until the next call of it, or of
- * retained_set_holders(). Returns -ENOMEM on failure. */
-int retained_ask(Retained *retained, const Uuid **ret, size_t *ret_n);
-
-/* Checks whether the last answer covers all providers that retained_ask() would return. */
-bool retained_is_answered(const Retained *retained);
+ * retained_set_holders(). *ret_is_answered: the last answer covers all of them. Returns -ENOMEM on
+ * failure. */
+int retained_ask(Retained *retained, const Uuid **ret, size_t *ret_n, bool *ret_is_answered);
 
 /* Replaces the known allocations by holders, Placement's answer about the providers of the last
  * retained_ask(). Takes ownership of holders. */

@@ -90,10 +90,9 @@ static void look(GuestIndex *index)
         audit_done(&index->audit);
         assert_int_equal(audit_run_new(&run, &index->input, &index->memory), 0);
         do
-                r = audit_run_step(run, 1);
+                r = audit_run_step(run, 1, &index->audit);
         while (r > 0);
         assert_int_equal(r, 0);
-        audit_run_take(run, &index->memory, &index->audit);
         audit_run_free(run);
 }
 

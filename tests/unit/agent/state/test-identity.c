@@ -125,7 +125,7 @@ static void test_nova(void **state)
         assert_int_equal(identity_load(&places, &uuid, &created, &error), 0);
         assert_string_equal(uuid.text, A);
         assert_false(created);
-        assert_int_equal(identity_replace(&places, &other, &error), -EEXIST);
+        assert_int_equal(identity_replace(&places, &other, false, &error), -EEXIST);
         assert_non_null(strstr(error.text, "nova/compute_id belongs to the operator or to Nova"));
         scratch_write(folder, "state/compute_id", B "\n");
         assert_int_equal(identity_load(&places, &uuid, &created, &error), 0);
@@ -352,7 +352,7 @@ static void test_replace(void **state)
                         scratch_write(folder, "compute_id", cases[i].in_state);
                 if (cases[i].beside)
                         scratch_write(folder, "etc/compute_id", cases[i].beside);
-                if (identity_replace(PLACES(files, folder), &uuid, &error) != cases[i].r)
+                if (identity_replace(PLACES(files, folder), &uuid, false, &error) != cases[i].r)
                         fail_msg("case %zu: %s", i, error.text);
                 if (cases[i].r < 0)
                         continue;

@@ -54,6 +54,7 @@ static Retained *make_retained(char use, const Uuid *provider)
         Consumer *consumer;
         Uuid guest = uuid_make_random();
         const Uuid *asked;
+        bool is_answered;
         size_t n;
 
         if (!use)
@@ -66,7 +67,7 @@ static Retained *make_retained(char use, const Uuid *provider)
         if (use == 'h')
                 assert_int_equal(consumer_add(consumer, provider, "VGPU", 1), 0);
         assert_int_equal(retained_want(retained, provider), 0);
-        assert_int_equal(retained_ask(retained, &asked, &n), 0);
+        assert_int_equal(retained_ask(retained, &asked, &n, &is_answered), 0);
         retained_set_holders(retained, holders);
         return retained;
 }
