@@ -155,14 +155,13 @@ void auditor_inherit(Auditor *auditor, Auditor *before)
         auditor->state = TAKE_STRUCT(before->state);
 }
 
-void auditor_ask(Auditor *auditor, AuditorRequest request, const Uuid *consumer,
-                 const EventAuthor *by)
+void auditor_ask(Auditor *auditor, bool heals, const Uuid *consumer, const EventAuthor *by)
 {
         auditor->asked = true;
-        auditor->asked_heal = auditor->asked_heal || request == AUDITOR_REQUEST_HEAL;
-        if (request == AUDITOR_REQUEST_HEAL_CONSUMER)
+        auditor->asked_heal = auditor->asked_heal || (heals && !consumer);
+        if (heals && consumer)
                 auditor->asked_consumer = *consumer;
-        if (request != AUDITOR_REQUEST_AUDIT)
+        if (heals)
                 auditor->asked_by = by ? *by : (EventAuthor){ 0 };
 }
 

@@ -51,20 +51,13 @@ DEFINE_CLEANUP(Auditor *, auditor_free);
  * start is due. The other one must not be used any more, except to free it. */
 void auditor_inherit(Auditor *auditor, Auditor *before);
 
-/* Kinds of audits that a caller can request. */
-typedef enum AuditorRequest {
-        AUDITOR_REQUEST_AUDIT,
-        AUDITOR_REQUEST_HEAL,
-        AUDITOR_REQUEST_HEAL_CONSUMER, /* heal one consumer alone, whose server is deleted */
-} AuditorRequest;
-
 /* Requests an audit from the next cycle. If that cycle cannot reach it, its owner ends the request
- * with auditor_give_up(). Several requests before that cycle are one audit, which heals everything
- * if one of them is AUDITOR_REQUEST_HEAL. consumer (copied) is used only with
- * AUDITOR_REQUEST_HEAL_CONSUMER. Among several consumers the last one counts. by (copied) is the
- * caller; it is used only by requests to heal, and the last one counts. NULL: this program. */
-void auditor_ask(Auditor *auditor, AuditorRequest request, const Uuid *consumer,
-                 const EventAuthor *by);
+ * with auditor_give_up(). heals: with consumer NULL the audit heals everything, otherwise that
+ * consumer alone (copied), whose server is deleted. Several requests before that cycle are one
+ * audit, which heals everything if one of them does. Among several consumers the last one counts. by
+ * (copied) is the caller; it is used only by requests to heal, and the last one counts. NULL: this
+ * program. */
+void auditor_ask(Auditor *auditor, bool heals, const Uuid *consumer, const EventAuthor *by);
 
 /* Makes the audit of the start due, also if AuditorConfig.at_start was false, and sets
  * AuditorState.ended_usec to 0. */

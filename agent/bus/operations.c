@@ -226,18 +226,17 @@ static void on_audited(Tracker *tracker, const Error *error, void *userdata)
                             : error);
 }
 
-static int ask_audit(Waiting *waiting, AuditorRequest request, const Uuid *consumer,
-                     const EventAuthor *by)
+static int ask_audit(Waiting *waiting, bool heals, const Uuid *consumer, const EventAuthor *by)
 {
         if (tracker_sync(tracker_of(waiting), TRACKER_SYNC, on_audited, waiting) < 0)
                 return -ENOMEM;
-        auditor_ask(tracker_view(tracker_of(waiting)).auditor, request, consumer, by);
+        auditor_ask(tracker_view(tracker_of(waiting)).auditor, heals, consumer, by);
         return 0;
 }
 
 static int begin_audit(Waiting *waiting, const EventAuthor *by, sd_bus_error *error)
 {
-        return ask_audit(waiting, (AuditorRequest)waiting->operation->kind, NULL, by);
+        return ask_audit(waiting, waiting->operation->kind, NULL, by);
 }
 
 /* Requests the healing of one consumer. Only one such call waits at a time, because the auditor
@@ -256,7 +255,7 @@ static int begin_heal_consumer(Waiting *waiting, const EventAuthor *by, sd_bus_e
         if (find_rival(waiting))
                 return sd_bus_error_set(error, BUS_ERROR_BUSY,
                                         "Another consumer is being healed. Try again");
-        return ask_audit(waiting, AUDITOR_REQUEST_HEAL_CONSUMER, &consumer, by);
+        return ask_audit(waiting, true, &consumer, by);
 }
 
 /* Returns why the call of Retire() or GetRetire() is refused, or NULL. Reasons that depend on
@@ -338,8 +337,8 @@ static const Operation known[] = {
         { "GetReshape", begin_reshape, RESHAPE_SHOW, false, NULL },
         { "Reshape", begin_reshape, RESHAPE_FORWARD, false, "Reshape" },
         { "UndoReshape", begin_reshape, RESHAPE_UNDO, false, "Undo of the last reshape" },
-        { "Audit", begin_audit, AUDITOR_REQUEST_AUDIT, false, NULL },
-        { "Heal", begin_audit, AUDITOR_REQUEST_HEAL, true, "Heal" },
+        { "Audit", begin_audit, false, false, NULL },
+        { "Heal", begin_audit, true, true, "Heal" },
         { "HealConsumer", begin_heal_consumer, 0, true, "Heal of one consumer" },
         { "GetRetire", begin_retire, RETIRE_SHOW, false, NULL },
         { "Retire", begin_retire, RETIRE_DO, true, "Retirement of this host" },

@@ -36,21 +36,21 @@ void overwrites_done(Overwrites *overwrites)
         *overwrites = (Overwrites){ 0 };
 }
 
-static Overwrite *find_part(const Overwrites *overwrites, OverwriteKind kind, const Uuid *uuid,
+static Overwrite *find_part(const Overwrites *overwrites, bool is_trait, const Uuid *uuid,
                             const char *name)
 {
         for (size_t i = 0; i < overwrites->n_parts; i++)
-                if (overwrites->parts[i].kind == kind &&
+                if (overwrites->parts[i].is_trait == is_trait &&
                     uuid_equal(&overwrites->parts[i].uuid, uuid) &&
                     strcmp(overwrites->parts[i].part, name) == 0)
                         return &overwrites->parts[i];
         return NULL;
 }
 
-static int add_part(Overwrites *overwrites, OverwriteKind kind, const Provider *provider,
+static int add_part(Overwrites *overwrites, bool is_trait, const Provider *provider,
                     const char *name, Overwrite **ret)
 {
-        Overwrite part = { .kind = kind,
+        Overwrite part = { .is_trait = is_trait,
                            .uuid = provider->uuid,
                            .name = strdup(provider->name),
                            .part = strdup(name) };
@@ -78,13 +78,13 @@ static uint64_t pause_usec(unsigned n)
 /* Counts an overwrite of a value, and begins its pause from the OVERWRITES_MAX-th overwrite on.
  * During the pause the difference is expected and does not count. how: text about the change, for
  * overwrites_describe(). */
-static int note(Overwrites *overwrites, OverwriteKind kind, const Provider *provider,
-                const char *name, const char *how, uint64_t now_usec)
+static int note(Overwrites *overwrites, bool is_trait, const Provider *provider, const char *name,
+                const char *how, uint64_t now_usec)
 {
-        Overwrite *part = find_part(overwrites, kind, &provider->uuid, name);
+        Overwrite *part = find_part(overwrites, is_trait, &provider->uuid, name);
         char *copy;
 
-        if (!part && add_part(overwrites, kind, provider, name, &part) < 0)
+        if (!part && add_part(overwrites, is_trait, provider, name, &part) < 0)
                 return -ENOMEM;
         if (part->left_until_usec > now_usec)
                 return 0;
@@ -148,7 +148,7 @@ static int inspect_inventories(Overwrites *overwrites, const Provider *left, con
 
                 if (same_inventory(provider_find_inventory(left, name), &record->inventory) &&
                     !same_inventory(theirs, &record->inventory))
-                        r = note(overwrites, OVERWRITE_INVENTORY, remote, name,
+                        r = note(overwrites, false, remote, name,
                                  theirs ? format_difference(theirs, &record->inventory, how)
                                         : "removed",
                                  now_usec);
@@ -158,7 +158,7 @@ static int inspect_inventories(Overwrites *overwrites, const Provider *left, con
                 const char *name = remote->inventories[i].resource_class;
 
                 if (!provider_find_inventory(left, name) && !provider_find_inventory(wanted, name))
-                        r = note(overwrites, OVERWRITE_INVENTORY, remote, name, "added", now_usec);
+                        r = note(overwrites, false, remote, name, "added", now_usec);
         }
         return r;
 }
@@ -174,14 +174,14 @@ static int inspect_traits(Overwrites *overwrites, const Provider *left, const Pr
 
                 if (string_set_contains(&left->traits, name) &&
                     !string_set_contains(&remote->traits, name))
-                        r = note(overwrites, OVERWRITE_TRAIT, remote, name, "removed", now_usec);
+                        r = note(overwrites, true, remote, name, "removed", now_usec);
         }
         for (size_t i = 0; r >= 0 && i < remote->traits.n_items; i++) {
                 const char *name = remote->traits.items[i];
 
                 if (!string_set_contains(&left->traits, name) &&
                     !string_set_contains(&wanted->traits, name))
-                        r = note(overwrites, OVERWRITE_TRAIT, remote, name, "added", now_usec);
+                        r = note(overwrites, true, remote, name, "added", now_usec);
         }
         return r;
 }
@@ -200,7 +200,7 @@ static int compare(Overwrites *overwrites, const ProviderTree *wanted, const Pro
                 if (!before || !provider_tree_in_subtree(wanted, provider, root))
                         continue;
                 if (!now)
-                        r = note(overwrites, OVERWRITE_PROVIDER, provider, "", "deleted", now_usec);
+                        r = note(overwrites, false, provider, "", "deleted", now_usec);
                 if (now)
                         r = inspect_inventories(overwrites, before, provider, now, now_usec);
                 if (r >= 0 && now)
@@ -264,15 +264,15 @@ static int yield_value(const Overwrite *part, ProviderTree *tree, const Provider
 
         if (!provider)
                 return 0;
-        if (part->kind == OVERWRITE_PROVIDER) {
+        if (!part->part[0]) {
                 if (!theirs)
                         (void)provider_tree_remove(tree, &part->uuid);
                 return 0;
         }
         if (!theirs)
                 return 0;
-        return part->kind == OVERWRITE_TRAIT ? yield_trait(provider, theirs, part->part)
-                                             : yield_inventory(provider, theirs, part->part);
+        return part->is_trait ? yield_trait(provider, theirs, part->part)
+                              : yield_inventory(provider, theirs, part->part);
 }
 
 int overwrites_yield(const Overwrites *overwrites, ProviderTree *tree, const ProviderTree *remote,
@@ -303,11 +303,6 @@ size_t overwrites_count(const Overwrites *overwrites)
 
 char *overwrites_describe(const Overwrites *overwrites)
 {
-        static const char *const kinds[] = {
-                [OVERWRITE_PROVIDER] = "provider ",
-                [OVERWRITE_INVENTORY] = "inventory ",
-                [OVERWRITE_TRAIT] = "trait ",
-        };
         char *text = NULL;
         size_t size;
         FILE *file = open_memstream(&text, &size);
@@ -317,12 +312,14 @@ char *overwrites_describe(const Overwrites *overwrites)
                 return NULL;
         for (size_t i = 0; i < overwrites->n_parts; i++) {
                 const Overwrite *part = &overwrites->parts[i];
+                const char *kind = !part->part[0]   ? "provider "
+                                   : part->is_trait ? "trait "
+                                                    : "inventory ";
 
                 if (!overwrite_is_repeated(part))
                         continue;
-                fprintf(file, "%s%s%s%s%s: %s (overwritten %u times)", any ? "; " : "",
-                        kinds[part->kind], part->part, part->part[0] ? " of " : "", part->name,
-                        part->how, part->n);
+                fprintf(file, "%s%s%s%s%s: %s (overwritten %u times)", any ? "; " : "", kind,
+                        part->part, part->part[0] ? " of " : "", part->name, part->how, part->n);
                 any = true;
         }
         if (fclose(file) == 0)

@@ -25,19 +25,13 @@
 #define OVERWRITES_PAUSE_MAX_USEC (24 * 3600 * USEC_PER_SEC)
 #define OVERWRITES_FORGET_USEC    (3600 * USEC_PER_SEC)
 
-/* The kind of a value, and the changes that count. */
-typedef enum OverwriteKind {
-        OVERWRITE_PROVIDER,  /* a provider: removed */
-        OVERWRITE_INVENTORY, /* an inventory: changed, removed or added */
-        OVERWRITE_TRAIT,     /* a trait: removed or added */
-} OverwriteKind;
-
-/* A value that was overwritten. */
+/* A value that was overwritten: a provider (removed), an inventory (changed, removed or added), or
+ * a trait (removed or added). */
 typedef struct Overwrite {
-        OverwriteKind kind;
+        bool is_trait;
         Uuid uuid;                /* uuid of the provider */
         char *name;               /* name of the provider */
-        char *part;               /* class or trait; "" for the provider */
+        char *part;               /* class of the inventory, or trait; "": the provider */
         char *how;                /* the change, for example "reserved 17, not 512" */
         unsigned n;               /* how often it was overwritten */
         uint64_t last_usec;       /* time of the last overwrite that counted */

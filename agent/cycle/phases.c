@@ -366,11 +366,10 @@ static int64_t sum_generations(const Tracker *tracker, const Uuid *providers, si
  * cycle with an inventory about which no answer is known. */
 static bool has_holders(const Tracker *tracker, int64_t generations, bool is_answered)
 {
-        const HoldersAnswer *last = &tracker->holders;
-
         return tracker->n_waiters == 0 && tracker->cycle.facts.n_retries == 0 &&
-               last->read_usec > 0 && last->generations == generations &&
-               clock_usec(CLOCK_BOOTTIME) - last->read_usec < HOLDERS_AGE_USEC && is_answered;
+               tracker->holders_read_usec > 0 && tracker->holders_generations == generations &&
+               clock_usec(CLOCK_BOOTTIME) - tracker->holders_read_usec < HOLDERS_AGE_USEC &&
+               is_answered;
 }
 
 /* Reads the consumers of inventories that the new tree lacks. Skipped if there is no such
@@ -390,7 +389,8 @@ static int begin_holders(Tracker *tracker, Error *reterr)
         generations = sum_generations(tracker, asked, n);
         if (has_holders(tracker, generations, is_answered))
                 return PHASE_SKIPPED;
-        tracker->holders = (HoldersAnswer){ .generations = generations };
+        tracker->holders_read_usec = 0;
+        tracker->holders_generations = generations;
         return reporter_read_holders(tracker->reporter, asked, n, on_answer, tracker);
 }
 
@@ -403,7 +403,7 @@ static int done_holders(Tracker *tracker, Error *reterr)
         reporter_take_gathered(tracker->reporter, &consumers, &holders);
         allocations_free(consumers);
         retained_set_holders(tracker->maker.retained, holders);
-        tracker->holders.read_usec = clock_usec(CLOCK_BOOTTIME);
+        tracker->holders_read_usec = clock_usec(CLOCK_BOOTTIME);
         return tracker_tree_after_read(tracker, reterr);
 }
 

@@ -31,12 +31,6 @@ typedef struct TrackerCycle {
         uint64_t writes_before; /* writes of the report client before this cycle */
 } TrackerCycle;
 
-/* The last answer about the consumers of lost inventories (agent/tree/retained.h). */
-typedef struct HoldersAnswer {
-        uint64_t read_usec;  /* CLOCK_BOOTTIME; 0: never */
-        int64_t generations; /* sum of the generations of the providers at that time */
-} HoldersAnswer;
-
 /* The resource tracker. One cycle runs at a time; phase and cycle describe it. */
 struct Tracker {
         TrackerConfig config;
@@ -69,8 +63,10 @@ struct Tracker {
         size_t n_waiters, n_waiters_allocated;
         TrackerStatus status;
         Overwrites overwrites;
-        HoldersAnswer holders;
-        WarmStart warm;            /* for the first reporter; reporter NULL: none */
+        /* The last answer about the consumers of lost inventories (agent/tree/retained.h). */
+        uint64_t holders_read_usec;  /* CLOCK_BOOTTIME; 0: never */
+        int64_t holders_generations; /* sum of the generations of the providers at that time */
+        WarmStart warm;              /* for the first reporter; reporter NULL: none */
         bool spares_audit;         /* no audit at this start, if the first refresh confirms warm */
         StringSet logged_problems; /* problems of the snapshot that were logged */
 };

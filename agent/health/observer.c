@@ -288,11 +288,11 @@ static int read_counter(HealthObserver *observer, HealthCase evidence)
 static int read_link(HealthObserver *observer, HealthCase evidence)
 {
         bool width = evidence.rule->evidence == HEALTH_LINK_WIDTH, is_new, was_good;
-        HealthLink link;
+        unsigned current, expected;
         Reading *reading;
         char words[160];
         int r = health_sysfs_read_link(observer->sysfs, evidence.address, evidence.rule->evidence,
-                                       &link);
+                                       &current, &expected);
 
         if (r < 0)
                 return r == -ENOMEM ? r : 0;
@@ -300,14 +300,14 @@ static int read_link(HealthObserver *observer, HealthCase evidence)
         if (!reading)
                 return -ENOMEM;
         was_good = !is_new && reading->value;
-        reading->value = link.current >= link.expected;
+        reading->value = current >= expected;
         if (width)
                 snprintf(words, sizeof(words), "%s: the PCIe link has %u of %u lanes",
-                         evidence.address, link.current, link.expected);
+                         evidence.address, current, expected);
         else
                 snprintf(words, sizeof(words), "%s: the PCIe link runs at %u.%u of %u.%u GT/s",
-                         evidence.address, link.current / 10, link.current % 10, link.expected / 10,
-                         link.expected % 10);
+                         evidence.address, current / 10, current % 10, expected / 10,
+                         expected % 10);
         evidence.line = words;
         if (!reading->value)
                 return note_bad(observer, &evidence);

@@ -106,23 +106,22 @@ static int read_amount(const char *sysfs, const char *address, const char *below
 }
 
 int health_sysfs_read_link(const char *sysfs, const char *address, HealthEvidence kind,
-                           HealthLink *ret)
+                           unsigned *ret_current, unsigned *ret_expected)
 {
         bool width = kind == HEALTH_LINK_WIDTH;
         const char *current = width ? "current_link_width" : "current_link_speed";
         const char *max = width ? "max_link_width" : "max_link_speed";
-        HealthLink link = { 0 };
-        unsigned port;
-        int r = read_amount(sysfs, address, "", current, kind, &link.current);
+        unsigned value, own, port;
+        int r = read_amount(sysfs, address, "", current, kind, &value);
 
         if (r == 0)
-                r = read_amount(sysfs, address, "", max, kind, &link.expected);
+                r = read_amount(sysfs, address, "", max, kind, &own);
         if (r == 0)
                 r = read_amount(sysfs, address, PORT, max, kind, &port);
         if (r < 0)
                 return r;
-        link.expected = MIN(link.expected, port);
-        *ret = link;
+        *ret_current = value;
+        *ret_expected = MIN(own, port);
         return 0;
 }
 

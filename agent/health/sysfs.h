@@ -20,17 +20,13 @@ int health_sysfs_list(const char *sysfs, char (**ret)[PCI_ADDRESS_SIZE]);
 int health_sysfs_read_aer(const char *sysfs, const char *address, HealthEvidence kind,
                           uint64_t *ret);
 
-/* The state of a link, as the kernel prints it. */
-typedef struct HealthLink {
-        unsigned current, expected; /* lanes, or GT/s times 10 */
-} HealthLink;
-
-/* Reads the width or speed (HEALTH_LINK_…) of the device's link. Expected is the smaller maximum of
+/* Reads the width (in lanes) or the speed (in GT/s times 10) of the device's link: kind is
+ * HEALTH_LINK_…. Expected is the smaller maximum of
  * the device and the port above it, because a card can be in a slot with fewer lanes. Returns
  * -ENODATA if the device has no link or no port above it, or if a value is unknown, for example
  * because the device sleeps; or -ENOMEM. */
 int health_sysfs_read_link(const char *sysfs, const char *address, HealthEvidence kind,
-                           HealthLink *ret);
+                           unsigned *ret_current, unsigned *ret_expected);
 
 /* Finds the PCI address of an NVMe controller ("nvme0"). Returns -ENODEV if there is none, or
  * -ENOMEM. */

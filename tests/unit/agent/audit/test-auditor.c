@@ -73,8 +73,7 @@ void reporter_take_gathered(Reporter *reporter, Allocations **ret_consumers,
 {
         assert_int_equal(allocations_new(ret_consumers), 0);
         if (world.late)
-                auditor_ask(world.late, AUDITOR_REQUEST_HEAL, NULL,
-                            &(EventAuthor){ .text = "late" });
+                auditor_ask(world.late, true, NULL, &(EventAuthor){ .text = "late" });
         world.late = NULL;
         if (world.held)
                 audit_consumer(*ret_consumers, 'g', "INSTANCE", world.held);
@@ -240,11 +239,8 @@ static void test_runs(void **state)
                         assert_int_equal(fixture_claim(fixture, "i", "VCPU=1", NULL), 0);
                 assert_int_equal(auditor_new(&auditor, world.event, &config), 0);
                 if (rows[i].heal || rows[i].one || !rows[i].at_start)
-                        auditor_ask(auditor,
-                                    rows[i].heal  ? AUDITOR_REQUEST_HEAL
-                                    : rows[i].one ? AUDITOR_REQUEST_HEAL_CONSUMER
-                                                  : AUDITOR_REQUEST_AUDIT,
-                                    &config.root, NULL);
+                        auditor_ask(auditor, rows[i].heal || rows[i].one,
+                                    rows[i].one ? &config.root : NULL, NULL);
                 assert_true(auditor_is_due(auditor));
                 run(auditor, rows[i].gathered);
                 if (strcmp(trace, rows[i].trace) != 0 ||
@@ -313,7 +309,7 @@ static void test_due(void **state)
         run(auditor, 0);
         assert_string_equal(trace, "gaHdgahd");
 
-        auditor_ask(auditor, AUDITOR_REQUEST_HEAL, NULL, NULL);
+        auditor_ask(auditor, true, NULL, NULL);
         error_setf(&error, EBUSY, "no Placement");
         auditor_give_up(auditor, &error);
         assert_string_equal(auditor_get_state(auditor)->error.text, "no Placement");
@@ -367,7 +363,7 @@ static void test_heal_has_the_author_of_its_request(void **state)
 
         set_up(fixture, &facts);
         assert_int_equal(auditor_new(&auditor, world.event, &config), 0);
-        auditor_ask(auditor, AUDITOR_REQUEST_HEAL, NULL, &(EventAuthor){ .text = "first" });
+        auditor_ask(auditor, true, NULL, &(EventAuthor){ .text = "first" });
         world.late = auditor;
         for (size_t i = 0; i < ARRAY_SIZE(authors); i++) {
                 run(auditor, 0);

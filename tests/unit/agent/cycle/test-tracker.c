@@ -214,7 +214,7 @@ Auditor *auditor_free(Auditor *auditor)
         return NULL;
 }
 
-void auditor_ask(Auditor *auditor, AuditorRequest wish, const Uuid *consumer, const EventAuthor *by)
+void auditor_ask(Auditor *auditor, bool heals, const Uuid *consumer, const EventAuthor *by)
 {
         world.audit_due = true;
 }
@@ -431,8 +431,7 @@ static void let_come(const char *events)
                 else if (strcmp(word, "audit-fails") == 0)
                         world.audit_fails = true;
                 else if (strcmp(word, "audit") == 0)
-                        auditor_ask(tracker_view(world.tracker).auditor, AUDITOR_REQUEST_AUDIT,
-                                    NULL, NULL);
+                        auditor_ask(tracker_view(world.tracker).auditor, false, NULL, NULL);
                 else if (strcmp(word, "retire") == 0)
                         ask_retirement(RETIRE_DO);
                 else if (strcmp(word, "retire-show") == 0)

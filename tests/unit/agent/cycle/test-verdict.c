@@ -135,7 +135,7 @@ static void judge(const Case *c, Verdict *ret)
                                 .resource_class = (char *)"VGPU",
                                 .missing = c->missing,
                                 .held = c->held };
-        Overwrite part = { .kind = OVERWRITE_TRAIT,
+        Overwrite part = { .is_trait = true,
                            .name = (char *)"host",
                            .part = (char *)"HW_A",
                            .how = (char *)"removed",
@@ -291,7 +291,7 @@ static void test_words_of_drivers(void **state)
 static void test_nothing_is_healed_beside_another_writer(void **state)
 {
         const TrackerStatus status = { .sync_state = SYNC_SYNCED };
-        Overwrite part = { .kind = OVERWRITE_TRAIT, .n = OVERWRITES_MAX - 1 };
+        Overwrite part = { .is_trait = true, .n = OVERWRITES_MAX - 1 };
         const Overwrites overwrites = { .parts = &part, .n_parts = 1 };
 
         assert_null(tracker_status_find_hindrance(&status, &overwrites));

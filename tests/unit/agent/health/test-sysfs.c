@@ -87,22 +87,22 @@ static void test_links(void **state)
                 { HEALTH_LINK_SPEED, "0.0 GT/s\n", -1, -1 },
                 { HEALTH_LINK_SPEED, "\n", -1, -1 },
         };
+        unsigned current, expected;
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 const char *name = cases[i].kind == HEALTH_LINK_WIDTH
                                            ? REAL "/" A "/current_link_width"
                                            : REAL "/" A "/current_link_speed";
-                HealthLink link = { 0 };
                 int r;
 
                 scratch_write(folder, name, cases[i].text);
-                r = health_sysfs_read_link(folder, A, cases[i].kind, &link);
-                if ((r == 0 ? (int)link.current : -1) != cases[i].current ||
-                    (r == 0 ? (int)link.expected : -1) != cases[i].expected)
+                r = health_sysfs_read_link(folder, A, cases[i].kind, &current, &expected);
+                if ((r == 0 ? (int)current : -1) != cases[i].current ||
+                    (r == 0 ? (int)expected : -1) != cases[i].expected)
                         fail_msg("%s", cases[i].text);
         }
-        assert_int_equal(health_sysfs_read_link(folder, "0000:42:00.0", HEALTH_LINK_WIDTH,
-                                                &(HealthLink){ 0 }),
+        assert_int_equal(health_sysfs_read_link(folder, "0000:42:00.0", HEALTH_LINK_WIDTH, &current,
+                                                &expected),
                          -ENODATA);
 }
 
