@@ -209,18 +209,6 @@ static int read_card(const PreparePaths *paths, PrepareCard *card)
         return r == 0 && !card->unreadable[0] ? read_functions(paths, card) : r;
 }
 
-size_t prepare_count_unbound(const PreparePaths *paths, const HostConfig *config)
-{
-        char driver[PREPARE_NAME_SIZE];
-        size_t n = 0;
-
-        for (size_t i = 0; i < config->n_prepares; i++)
-                for (char **address = config->prepares[i].device_addresses; *address; address++)
-                        if (read_link(paths, *address, "driver", driver) < 0 || !driver[0])
-                                n++;
-        return n;
-}
-
 int prepare_read_host(const PreparePaths *paths, const HostConfig *config, PrepareHost *ret,
                       Error *reterr)
 {

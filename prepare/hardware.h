@@ -46,9 +46,6 @@ int prepare_read_open(const PreparePaths *paths, PrepareHost *host, Error *reter
 int prepare_read_number(const PreparePaths *paths, const char *address, const char *name,
                         uint64_t *ret);
 
-/* Counts the listed cards without a driver. A card that does not exist has none. */
-size_t prepare_count_unbound(const PreparePaths *paths, const HostConfig *config);
-
 /* Copies the failed steps and finished units of this pass, and the recorded claims, to a newer
  * reading of the same cards. */
 void prepare_carry_over(const PrepareHost *before, PrepareHost *after);

@@ -256,6 +256,22 @@ static int make_both(const Config *config, const PreparePaths *paths, const char
         return cards < 0 ? cards : partitions < 0 ? partitions : MAX(cards, partitions);
 }
 
+/* Counts the listed cards without a driver. A card that does not exist has none. */
+static size_t count_unbound(const PreparePaths *paths, const HostConfig *config)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < config->n_prepares; i++)
+                for (char **address = config->prepares[i].device_addresses; *address; address++) {
+                        PrepareFunction card = { 0 };
+
+                        snprintf(card.address, sizeof(card.address), "%s", *address);
+                        if (prepare_read_function(paths, &card) < 0 || !card.driver[0])
+                                n++;
+                }
+        return n;
+}
+
 /* Returns true if another pass is needed: the agent wrote another stamp during this one, or a
  * driver was bound to a card. At boot drivers are loaded late, so it waits for cards without a
  * driver. */
@@ -265,7 +281,7 @@ static bool wait_for_change(const Config *config, const PreparePaths *paths, con
         char now[PREPARE_WANTED_SIZE];
 
         for (;;) {
-                size_t n = prepare_count_unbound(paths, &config->driver.host);
+                size_t n = count_unbound(paths, &config->driver.host);
 
                 prepare_read_wanted(paths, "prepare-wanted", now);
                 if (strcmp(wanted, now) != 0 || n < n_unbound)
@@ -276,38 +292,8 @@ static bool wait_for_change(const Config *config, const PreparePaths *paths, con
         }
 }
 
-int prepare_run(const Config *config, const PreparePaths *paths, Error *reterr)
-{
-        _cleanup_close_ int lock = -EBADF;
-        char wanted[PREPARE_WANTED_SIZE];
-        uint64_t until;
-        int r;
-
-        if (config->driver.host.n_prepares == 0 && !prepare_has_partitions(&config->driver.host)) {
-                log_info("No section [device_prepare NAME] lists a card, and no section "
-                         "[device_shapes NAME] has units.");
-                return PREPARE_DONE;
-        }
-        lock = prepare_take_lock(paths, PREPARE_FOLDER, reterr);
-        if (lock == -EBUSY) {
-                log_error("No card was changed: %s", reterr ? reterr->text : "");
-                return PREPARE_UNTOUCHED;
-        }
-        if (lock < 0)
-                return lock;
-        until = clock_usec(CLOCK_MONOTONIC) + paths->patience_usec;
-        for (int i = 0; i < PASSES_MAX; i++) {
-                size_t n_unbound = prepare_count_unbound(paths, &config->driver.host);
-
-                prepare_read_wanted(paths, "prepare-wanted", wanted);
-                r = make_both(config, paths, wanted, reterr);
-                if (r < 0 || !wait_for_change(config, paths, wanted, n_unbound, until))
-                        break;
-        }
-        return r;
-}
-
-int prepare_print_plan(const Config *config, const PreparePaths *paths, Error *reterr)
+/* Prints the steps of one plan, and changes nothing. */
+static int print_plan(const Config *config, const PreparePaths *paths, Error *reterr)
 {
         static const char *const words[] = {
                 [PREPARE_UNIT] = "start",
@@ -337,4 +323,37 @@ int prepare_print_plan(const Config *config, const PreparePaths *paths, Error *r
         if (run.plan.n_steps == 0)
                 puts("All listed cards are as configured.");
         return prepare_print_partitions(config, paths, reterr);
+}
+
+int prepare_run(const Config *config, const PreparePaths *paths, bool dry_run, Error *reterr)
+{
+        _cleanup_close_ int lock = -EBADF;
+        char wanted[PREPARE_WANTED_SIZE];
+        uint64_t until;
+        int r;
+
+        if (dry_run)
+                return print_plan(config, paths, reterr);
+        if (config->driver.host.n_prepares == 0 && !prepare_has_partitions(&config->driver.host)) {
+                log_info("No section [device_prepare NAME] lists a card, and no section "
+                         "[device_shapes NAME] has units.");
+                return PREPARE_DONE;
+        }
+        lock = prepare_take_lock(paths, PREPARE_FOLDER, reterr);
+        if (lock == -EBUSY) {
+                log_error("No card was changed: %s", reterr ? reterr->text : "");
+                return PREPARE_UNTOUCHED;
+        }
+        if (lock < 0)
+                return lock;
+        until = clock_usec(CLOCK_MONOTONIC) + paths->patience_usec;
+        for (int i = 0; i < PASSES_MAX; i++) {
+                size_t n_unbound = count_unbound(paths, &config->driver.host);
+
+                prepare_read_wanted(paths, "prepare-wanted", wanted);
+                r = make_both(config, paths, wanted, reterr);
+                if (r < 0 || !wait_for_change(config, paths, wanted, n_unbound, until))
+                        break;
+        }
+        return r;
 }

@@ -21,10 +21,8 @@ typedef enum PrepareOutcome {
  * changes prepare-wanted before the end, or if a card gets its driver; 10 passes at most. Returns a
  * PrepareOutcome, or a negative errno with words. Without such a card and a set with units it only
  * logs that, and returns PREPARE_DONE. Blocks for units, drivers and the disk, up to a minute for
- * another run, and up to paths->patience_usec for late drivers. */
-int prepare_run(const Config *config, const PreparePaths *paths, Error *reterr);
-
-/* Prints the steps of one plan of the cards and the next step of each set to standard output, and
- * changes nothing. Takes no lock. Returns a PrepareOutcome that is not PREPARE_FAILED, or a
- * negative errno with words. */
-int prepare_print_plan(const Config *config, const PreparePaths *paths, Error *reterr);
+ * another run, and up to paths->patience_usec for late drivers.
+ *
+ * dry_run: prints the steps of one plan of the cards and the next step of each set to standard
+ * output, and changes nothing. Takes no lock. Does not return PREPARE_FAILED. */
+int prepare_run(const Config *config, const PreparePaths *paths, bool dry_run, Error *reterr);

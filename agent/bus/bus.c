@@ -122,12 +122,12 @@ static int method_explain(sd_bus_message *call, void *userdata, sd_bus_error *er
 
 static int check_claim(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
-        return bus_check_claim(call, ((BusService *)userdata)->facts.config.claims, error);
+        return bus_check_claim(call, ((BusService *)userdata)->facts.config.claims, false, error);
 }
 
 static int check_claim_placed(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
-        return bus_check_claim_placed(call, ((BusService *)userdata)->facts.config.claims, error);
+        return bus_check_claim(call, ((BusService *)userdata)->facts.config.claims, true, error);
 }
 
 /* The methods that need rights: the polkit action of each, and the function that runs it. */

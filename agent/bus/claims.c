@@ -80,15 +80,6 @@ static int read_request(sd_bus_message *m, ClaimRequest *request, Error *reterr)
         return bus_read_resources(m, request, reterr);
 }
 
-int bus_check_claim(sd_bus_message *call, ClaimService *service, sd_bus_error *error)
-{
-        _cleanup_(claim_request_done) ClaimRequest request = { 0 };
-        Error words = ERROR_NULL;
-        int r = read_request(call, &request, &words);
-
-        return r < 0 ? bus_claims_error(service, error, r == -ENOMEM ? r : -EINVAL, &words) : 0;
-}
-
 /* Returns the document of a claim, NULL if memory ran out. The caller frees it. */
 static char *format_claim(const ClaimService *service, const Claim *claim)
 {
@@ -273,12 +264,14 @@ static int read_placed(sd_bus_message *m, Uuid *ret_consumer, StringSet *classes
                        : error_setf(reterr, EINVAL, "The list of resource classes is empty");
 }
 
-int bus_check_claim_placed(sd_bus_message *call, ClaimService *service, sd_bus_error *error)
+int bus_check_claim(sd_bus_message *call, ClaimService *service, bool placed, sd_bus_error *error)
 {
+        _cleanup_(claim_request_done) ClaimRequest request = { 0 };
         _cleanup_(string_set_done) StringSet classes = STRING_SET_INIT;
         Error words = ERROR_NULL;
         Uuid consumer;
-        int r = read_placed(call, &consumer, &classes, &words);
+        int r = placed ? read_placed(call, &consumer, &classes, &words)
+                       : read_request(call, &request, &words);
 
         return r < 0 ? bus_claims_error(service, error, r == -ENOMEM ? r : -EINVAL, &words) : 0;
 }

@@ -12,12 +12,10 @@
 typedef int BusMethod(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
                       sd_bus_error *error);
 
-/* Checks the arguments of Claim() before polkit is asked. Reads the message, which the caller must
- * rewind. Returns a negative errno with error set if they are malformed. */
-int bus_check_claim(sd_bus_message *call, ClaimService *service, sd_bus_error *error);
-
-/* Likewise for ClaimPlaced(). */
-int bus_check_claim_placed(sd_bus_message *call, ClaimService *service, sd_bus_error *error);
+/* Checks the arguments of Claim(), or of ClaimPlaced() if placed is true, before polkit is asked.
+ * Reads the message, which the caller must rewind. Returns a negative errno with error set if they
+ * are malformed. */
+int bus_check_claim(sd_bus_message *call, ClaimService *service, bool placed, sd_bus_error *error);
 
 /* Claim(), ClaimPlaced() and MoveClaim(). They answer when the task of the claim queue has ended
  * (agent/placing/queue.h), usually after Placement has answered. */

@@ -90,6 +90,12 @@ static void print_digest(FILE *output, const char *name, const char *label, cons
                         digest_to_text(digest, text));
 }
 
+static const char *const start_reasons[_START_REASON_MAX] = {
+        [START_UNKNOWN] = "unknown",           [START_FIRST] = "first",   [START_CLEAN] = "clean",
+        [START_UPGRADE] = "upgrade",           [START_REBOOT] = "reboot", [START_CRASH] = "crash",
+        [START_CRASH_REBOOT] = "crash-reboot",
+};
+
 /* Prints the digests by which hosts of a group are compared, and the reason of the start. */
 static void print_infos(const CycleFacts *facts, FILE *output)
 {
@@ -100,8 +106,7 @@ static void print_infos(const CycleFacts *facts, FILE *output)
                 (void)hardware_make_digest(facts->snapshot, &hardware);
         print_digest(output, "host_info", "hardware_digest", &hardware);
         print_head(output, "start_info");
-        fprintf(output, PREFIX "start_info{reason=\"%s\"} 1\n",
-                start_reason_to_text(facts->start_reason));
+        fprintf(output, PREFIX "start_info{reason=\"%s\"} 1\n", start_reasons[facts->start_reason]);
 }
 
 static size_t count_unclean(const DeviceLedger *devices)

@@ -18,21 +18,6 @@
 
 #define LAST_RUN_FORMAT "compute-agent-last-run/1"
 
-const char *start_reason_to_text(StartReason reason)
-{
-        static const char *const texts[_START_REASON_MAX] = {
-                [START_UNKNOWN] = "unknown",
-                [START_FIRST] = "first",
-                [START_CLEAN] = "clean",
-                [START_UPGRADE] = "upgrade",
-                [START_REBOOT] = "reboot",
-                [START_CRASH] = "crash",
-                [START_CRASH_REBOOT] = "crash-reboot",
-        };
-
-        return texts[reason];
-}
-
 /* Returns the id of this boot; "" if it is unknown. */
 static const char *get_boot_id(char text[static SD_ID128_STRING_MAX])
 {

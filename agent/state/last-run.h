@@ -20,8 +20,6 @@ typedef enum StartReason {
         _START_REASON_MAX,
 } StartReason;
 
-const char *start_reason_to_text(StartReason reason); /* "crash-reboot" */
-
 /* Reads the file of the last process, and writes that of this one. is_new: the identity of the host
  * was created by this start. *ret is set also after a failure. Returns a negative errno with
  * words. */

@@ -98,7 +98,7 @@ static bool run_child(PrepareFixture *f, unsigned after)
 
         if (pid == 0) {
                 kill_after = after;
-                _exit(prepare_run(f->config, &f->paths, NULL) < 0 ? 98 : 0);
+                _exit(prepare_run(f->config, &f->paths, false, NULL) < 0 ? 98 : 0);
         }
         assert_int_equal(waitpid(pid, &status, 0), pid);
         if (WIFSIGNALED(status))

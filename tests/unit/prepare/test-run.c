@@ -16,7 +16,7 @@
 static int run_it(PrepareFixture *f)
 {
         Error error = ERROR_NULL;
-        int r = prepare_run(f->config, &f->paths, &error);
+        int r = prepare_run(f->config, &f->paths, false, &error);
 
         if (r < 0)
                 fail_msg("%s", error.text);
