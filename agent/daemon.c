@@ -428,15 +428,14 @@ static int check_lasting(const Daemon *daemon, const Config *new, Error *reterr)
  * the identity of this process. */
 static int check_identity(const Daemon *daemon, const Config *new, Error *reterr)
 {
-        const IdentityPlaces places = identity_places(new);
         _cleanup_free_ char *path = NULL;
         Uuid root;
-        int r = identity_find(&places, &root, &path, reterr);
+        int r = identity_find(new, &root, &path, reterr);
 
         if (r == 0) {
                 log_warning("The identity of this host (compute_id) was missing. Writing %s again.",
                             daemon->root.text);
-                return identity_replace(&places, &daemon->root, false, reterr);
+                return identity_replace(new, &daemon->root, false, reterr);
         }
         if (r < 0)
                 return r;
@@ -768,9 +767,8 @@ static int set_up_bus(Daemon *daemon, Error *reterr)
  * one for this run. */
 static int look_for_identity(Daemon *daemon, Error *reterr)
 {
-        const IdentityPlaces places = identity_places(daemon->engine.config);
         _cleanup_free_ char *path = NULL;
-        int r = identity_find(&places, &daemon->root, &path, reterr);
+        int r = identity_find(daemon->engine.config, &daemon->root, &path, reterr);
 
         if (r != 0)
                 return r;
@@ -809,13 +807,12 @@ static void end_run(Daemon *daemon)
 /* Loads the identity of the host, and creates it at the first start. */
 static int load_identity(Daemon *daemon, Error *reterr)
 {
-        const IdentityPlaces places = identity_places(daemon->engine.config);
         bool created;
         int r;
 
         if (daemon->mode == DAEMON_DRY_RUN)
                 return look_for_identity(daemon, reterr);
-        r = identity_load(&places, &daemon->root, &created, reterr);
+        r = identity_load(daemon->engine.config, &daemon->root, &created, reterr);
         if (r >= 0 && created)
                 log_info("This host is new. The uuid of its root provider is %s.",
                          daemon->root.text);

@@ -487,13 +487,12 @@ static int ask_placement(Work *work, Error *reterr)
  * call. */
 static int gather(Work *work, Error *reterr)
 {
-        const IdentityPlaces places = identity_places(work->task->config);
         int r;
 
         identity_facts_done(&work->facts);
         placement_providers_done(&work->tree);
         work->facts.name = work->task->name;
-        r = identity_find(&places, &work->facts.uuid, &work->facts.file, reterr);
+        r = identity_find(work->task->config, &work->facts.uuid, &work->facts.file, reterr);
         return r < 0 ? r : ask_placement(work, reterr);
 }
 
@@ -502,19 +501,18 @@ static int gather(Work *work, Error *reterr)
 static int adopt(Work *work, Error *reterr)
 {
         const Config *config = work->task->config;
-        const IdentityPlaces places = identity_places(config);
         _cleanup_close_ int lock_fd = -EBADF;
         int r = identity_may_adopt(&work->facts, work->task->force, reterr);
 
         if (r == 0)
-                r = identity_replace(&places, &work->facts.holder.who.uuid, true, reterr);
+                r = identity_replace(config, &work->facts.holder.who.uuid, true, reterr);
         if (r < 0 || work->task->dry_run)
                 return r;
         /* A running agent uses the old uuid and has the lock. */
         r = state_lock_take(config->state_dir, &lock_fd, reterr);
         if (r < 0)
                 return r;
-        return identity_replace(&places, &work->facts.holder.who.uuid, false, reterr);
+        return identity_replace(config, &work->facts.holder.who.uuid, false, reterr);
 }
 
 static int rename_one(Work *work, const IdentityChange *change, Error *reterr)

@@ -22,13 +22,6 @@
 #define FILE_NAME      "compute_id"
 #define MAX_BYTES_READ 40 /* Nova also reads this number; the rest is ignored */
 
-IdentityPlaces identity_places(const Config *config)
-{
-        return (IdentityPlaces){ .config_files = (const char *const *)config->files,
-                                 .state_dir = config->state_dir,
-                                 .nova_dir = config->state_path };
-}
-
 /* Reads a uuid with or without dashes. Limit: Nova also accepts the other forms of Python's
  * uuid.UUID(), for example with braces, which are not in use. */
 static int parse_uuid(const char *text, Uuid *ret)
@@ -122,9 +115,9 @@ static int look(Found *found, const char *folder, size_t n_folder, Error *reterr
 
 /* Searches the folders of the configuration files, then the state folder of the agent. Nova's state
  * folder counts only if none of these has the file. */
-static int search_folders(Found *found, const IdentityPlaces *places, Error *reterr)
+static int search_folders(Found *found, const Config *config, Error *reterr)
 {
-        const char *const *file = places->config_files;
+        char *const *file = config->files;
         int r;
 
         for (; file && *file; file++) {
@@ -137,9 +130,9 @@ static int search_folders(Found *found, const IdentityPlaces *places, Error *ret
                 if (r < 0)
                         return r;
         }
-        r = look(found, places->state_dir, strlen(places->state_dir), reterr);
-        if (r == 0 && !found->found && places->nova_dir)
-                r = look(found, places->nova_dir, strlen(places->nova_dir), reterr);
+        r = look(found, config->state_dir, strlen(config->state_dir), reterr);
+        if (r == 0 && !found->found && config->state_path)
+                r = look(found, config->state_path, strlen(config->state_path), reterr);
         return r;
 }
 
@@ -177,12 +170,12 @@ static int create(const char *state_dir, const Uuid *uuid, bool replace, Error *
         }
 }
 
-int identity_load(const IdentityPlaces *places, Uuid *ret, bool *ret_created, Error *reterr)
+int identity_load(const Config *config, Uuid *ret, bool *ret_created, Error *reterr)
 {
-        const char *state_dir = places->state_dir;
+        const char *state_dir = config->state_dir;
         Found found = {};
         Uuid uuid;
-        int r = search_folders(&found, places, reterr);
+        int r = search_folders(&found, config, reterr);
 
         if (r < 0)
                 return r;
@@ -206,10 +199,10 @@ int identity_load(const IdentityPlaces *places, Uuid *ret, bool *ret_created, Er
         return 0;
 }
 
-int identity_find(const IdentityPlaces *places, Uuid *ret, char **ret_path, Error *reterr)
+int identity_find(const Config *config, Uuid *ret, char **ret_path, Error *reterr)
 {
         Found found = {};
-        int r = search_folders(&found, places, reterr);
+        int r = search_folders(&found, config, reterr);
 
         if (r < 0 || !found.found)
                 return r;
@@ -220,12 +213,12 @@ int identity_find(const IdentityPlaces *places, Uuid *ret, char **ret_path, Erro
         return 1;
 }
 
-int identity_replace(const IdentityPlaces *places, const Uuid *uuid, bool dry_run, Error *reterr)
+int identity_replace(const Config *config, const Uuid *uuid, bool dry_run, Error *reterr)
 {
-        const char *state_dir = places->state_dir;
+        const char *state_dir = config->state_dir;
         char own[PATH_MAX];
         Found found = {};
-        int r = search_folders(&found, places, reterr);
+        int r = search_folders(&found, config, reterr);
 
         if (r < 0)
                 return r;

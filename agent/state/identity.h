@@ -15,30 +15,23 @@
 #include "base/uuid.h"
 #include "config/config.h"
 
-/* Folders that can have the file. All are borrowed. */
-typedef struct IdentityPlaces {
-        const char *const *config_files; /* the files of Config.files; NULL: none */
-        const char *state_dir;           /* the agent's state folder */
-        const char *nova_dir; /* Nova's state folder, which is never written; NULL: none */
-} IdentityPlaces;
-
-/* Returns the folders that a configuration names, borrowed from it. */
-IdentityPlaces identity_places(const Config *config);
+/* The folders that can have the file are those of config->files (NULL: none), config->state_dir,
+ * and Nova's config->state_path, which is never written (NULL: none). */
 
 /* Returns the uuid of this host, and creates the file if there is none. Fails with words, in most
  * cases with an advice. Examples: -EINVAL for a file without uuid and for files that differ (with
  * both names), -EROFS, -EACCES, -ENOENT (no state folder). Blocks on the disk. ret_created can be
  * NULL. */
-int identity_load(const IdentityPlaces *places, Uuid *ret, bool *ret_created, Error *reterr);
+int identity_load(const Config *config, Uuid *ret, bool *ret_created, Error *reterr);
 
 /* Finds the file without creating one. Returns 1 if there is one, with its path in *ret_path (owned
  * by the caller), or 0. If several folders have it, the path is that of the first one. Errors are
  * those of identity_load(), and -ENOMEM. */
-int identity_find(const IdentityPlaces *places, Uuid *ret, char **ret_path, Error *reterr);
+int identity_find(const Config *config, Uuid *ret, char **ret_path, Error *reterr);
 
 /* Writes this uuid as the uuid of this host, only in the state folder. If the first file of the
  * search is in another folder, it belongs to the operator or to Nova, and the result is -EEXIST
  * with words. Likewise if another process has just created the file. An old file is replaced in one
  * step. Other errors are those of identity_load(). dry_run: only checks whether the file can be
  * replaced or created. */
-int identity_replace(const IdentityPlaces *places, const Uuid *uuid, bool dry_run, Error *reterr);
+int identity_replace(const Config *config, const Uuid *uuid, bool dry_run, Error *reterr);

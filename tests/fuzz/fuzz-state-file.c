@@ -193,7 +193,8 @@ static void try_identity(const char *text)
         Uuid uuid;
 
         write_file("compute_id", text);
-        if (identity_find(&(IdentityPlaces){ .state_dir = fuzz_folder() }, &uuid, &path, NULL) > 0)
+        if (identity_find(&(Config){ .state_dir = (char *)(uintptr_t)fuzz_folder() }, &uuid, &path,
+                          NULL) > 0)
                 assert(strlen(uuid.text) == 36);
         remove_file("compute_id");
 }

@@ -12,7 +12,10 @@
 #define A "6a2f4d0a-3c5b-4b6f-8a7d-1f6f0b9d3c11"
 #define B "0e0c6d0f-8f2a-4a4f-9f1b-6f0a2c3d4e14"
 
-#define PLACES(files, folder) (&(IdentityPlaces){ .config_files = files, .state_dir = folder })
+/* A configuration with these files and this state folder. */
+#define CONFIG(names, folder)                             \
+        (&(Config){ .files = (char **)(uintptr_t)(names), \
+                    .state_dir = (char *)(uintptr_t)(folder) })
 
 static void test_content(void **state)
 {
@@ -46,7 +49,7 @@ static void test_content(void **state)
                 char expected[512];
 
                 scratch_write(folder, "compute_id", cases[i].content);
-                if (identity_load(PLACES(NULL, folder), &uuid, &created, &error) != cases[i].r)
+                if (identity_load(CONFIG(NULL, folder), &uuid, &created, &error) != cases[i].r)
                         fail_msg("\"%s\": %s", cases[i].content, error.text);
                 if (cases[i].r == 0) {
                         assert_string_equal(uuid.text, A);
@@ -66,7 +69,7 @@ static void test_nul_is_no_end(void **state)
         Uuid uuid = UUID_NULL;
 
         scratch_write_bytes(folder, "compute_id", A "\0 ", 38);
-        assert_int_equal(identity_load(PLACES(NULL, folder), &uuid, NULL, NULL), -EINVAL);
+        assert_int_equal(identity_load(CONFIG(NULL, folder), &uuid, NULL, NULL), -EINVAL);
 }
 
 static void test_copies(void **state)
@@ -84,17 +87,17 @@ static void test_copies(void **state)
         /* One file beside a configuration file is enough. No file is created in the state folder,
          * which need not exist. */
         scratch_write(folder, "etc/x.conf.d/compute_id", A);
-        assert_int_equal(identity_load(PLACES(files, state_dir), &uuid, &created, &error), 0);
+        assert_int_equal(identity_load(CONFIG(files, state_dir), &uuid, &created, &error), 0);
         assert_string_equal(uuid.text, A);
         assert_false(created);
 
         scratch_write(folder, "etc/compute_id", A "\n");
         scratch_write(folder, "state/compute_id", A "\n");
-        assert_int_equal(identity_load(PLACES(files, state_dir), &uuid, &created, &error), 0);
+        assert_int_equal(identity_load(CONFIG(files, state_dir), &uuid, &created, &error), 0);
         assert_string_equal(uuid.text, A);
 
         scratch_write(folder, "state/compute_id", B "\n");
-        assert_int_equal(identity_load(PLACES(files, state_dir), &uuid, &created, &error), -EINVAL);
+        assert_int_equal(identity_load(CONFIG(files, state_dir), &uuid, &created, &error), -EINVAL);
         snprintf(expected, sizeof(expected), "%s/etc/compute_id and %s/compute_id differ", folder,
                  state_dir);
         assert_int_equal(strncmp(error.text, expected, strlen(expected)), 0);
@@ -105,7 +108,7 @@ static void test_copies(void **state)
 
         /* A bad copy is an error, even if all others agree. */
         scratch_write(folder, "state/compute_id", "");
-        assert_int_equal(identity_load(PLACES(files, state_dir), &uuid, &created, &error), -EINVAL);
+        assert_int_equal(identity_load(CONFIG(files, state_dir), &uuid, &created, &error), -EINVAL);
         assert_non_null(strstr(error.text, "state/compute_id contains no uuid"));
 }
 
@@ -115,20 +118,20 @@ static void test_nova(void **state)
         _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
         _cleanup_free_ char *state_dir = scratch_path(folder, "state");
         _cleanup_free_ char *nova_dir = scratch_path(folder, "nova");
-        const IdentityPlaces places = { .state_dir = state_dir, .nova_dir = nova_dir };
+        const Config config = { .state_dir = state_dir, .state_path = nova_dir };
         const Uuid other = uuid_make_random();
         Uuid uuid = UUID_NULL;
         bool created = true;
         Error error = ERROR_NULL;
 
         scratch_write(folder, "nova/compute_id", A "\n");
-        assert_int_equal(identity_load(&places, &uuid, &created, &error), 0);
+        assert_int_equal(identity_load(&config, &uuid, &created, &error), 0);
         assert_string_equal(uuid.text, A);
         assert_false(created);
-        assert_int_equal(identity_replace(&places, &other, false, &error), -EEXIST);
+        assert_int_equal(identity_replace(&config, &other, false, &error), -EEXIST);
         assert_non_null(strstr(error.text, "nova/compute_id belongs to the operator or to Nova"));
         scratch_write(folder, "state/compute_id", B "\n");
-        assert_int_equal(identity_load(&places, &uuid, &created, &error), 0);
+        assert_int_equal(identity_load(&config, &uuid, &created, &error), 0);
         assert_string_equal(uuid.text, B);
 }
 
@@ -143,7 +146,7 @@ static void test_file_without_folder(void **state)
         scratch_write(folder, "compute_id", B);
         assert_non_null(old);
         assert_int_equal(chdir(folder), 0);
-        assert_int_equal(identity_load(PLACES(files, state_dir), &uuid, NULL, NULL), 0);
+        assert_int_equal(identity_load(CONFIG(files, state_dir), &uuid, NULL, NULL), 0);
         assert_string_equal(uuid.text, B);
         assert_int_equal(chdir(old), 0);
         free(old);
@@ -164,7 +167,7 @@ static void test_create(void **state)
 
         scratch_mkdir(folder, "etc");
         scratch_mkdir(folder, "state");
-        assert_int_equal(identity_load(PLACES(files, state_dir), &first, &created, NULL), 0);
+        assert_int_equal(identity_load(CONFIG(files, state_dir), &first, &created, NULL), 0);
         assert_true(created);
         content = scratch_read(folder, "state/compute_id");
         snprintf(line, sizeof(line), "%s\n", first.text);
@@ -175,7 +178,7 @@ static void test_create(void **state)
         assert_int_equal(st.st_mode & 07777, 0644);
         assert_int_equal(st.st_nlink, 1);
 
-        assert_int_equal(identity_load(PLACES(files, state_dir), &second, &created, NULL), 0);
+        assert_int_equal(identity_load(CONFIG(files, state_dir), &second, &created, NULL), 0);
         assert_false(created);
         assert_true(uuid_equal(&first, &second));
 }
@@ -189,20 +192,20 @@ static void test_cannot_create(void **state)
         Uuid uuid = UUID_NULL;
         Error error = ERROR_NULL;
 
-        assert_int_equal(identity_load(PLACES(NULL, missing), &uuid, NULL, &error), -ENOENT);
+        assert_int_equal(identity_load(CONFIG(NULL, missing), &uuid, NULL, &error), -ENOENT);
         assert_non_null(strstr(error.text, "There is no folder "));
         assert_non_null(strstr(error.text, "[agent] state_dir"));
 
         scratch_write(folder, "file", "");
-        assert_int_equal(identity_load(PLACES(NULL, file), &uuid, NULL, &error), -ENOTDIR);
+        assert_int_equal(identity_load(CONFIG(NULL, file), &uuid, NULL, &error), -ENOTDIR);
         assert_non_null(strstr(error.text, "There is no folder "));
 
         scratch_mkdir(folder, "taken");
         scratch_mkdir(folder, "taken/compute_id");
-        assert_int_equal(identity_load(PLACES(NULL, taken), &uuid, NULL, &error), -EISDIR);
+        assert_int_equal(identity_load(CONFIG(NULL, taken), &uuid, NULL, &error), -EISDIR);
         assert_non_null(strstr(error.text, "compute_id: Is a directory"));
 
-        assert_int_equal(identity_load(PLACES(NULL, "/proc"), &uuid, NULL, &error), -ENOENT);
+        assert_int_equal(identity_load(CONFIG(NULL, "/proc"), &uuid, NULL, &error), -ENOENT);
         assert_true(uuid_empty(&uuid));
 }
 
@@ -215,7 +218,7 @@ static int load_without_rights(const char *state_dir)
 
         if (geteuid() == 0 && setresuid(65534, 65534, 65534) < 0)
                 return 1;
-        r = identity_load(PLACES(NULL, state_dir), &uuid, NULL, &error);
+        r = identity_load(CONFIG(NULL, state_dir), &uuid, NULL, &error);
         if (r != -EACCES)
                 return 2;
         return strstr(error.text,
@@ -256,7 +259,7 @@ static void race(int gate, int answers, const char *folder)
         char byte;
 
         if (read(gate, &byte, 1) != 0 ||
-            identity_load(PLACES(NULL, folder), &answer.uuid, &answer.created, NULL) < 0)
+            identity_load(CONFIG(NULL, folder), &answer.uuid, &answer.created, NULL) < 0)
                 _exit(1);
         _exit(write(answers, &answer, sizeof(answer)) == sizeof(answer) ? 0 : 1);
 }
@@ -315,14 +318,14 @@ static void test_find_makes_nothing(void **state)
         const char *const files[] = { conf, NULL };
         Uuid uuid = UUID_NULL;
 
-        assert_int_equal(identity_find(PLACES(files, folder), &uuid, &path, NULL), 0);
+        assert_int_equal(identity_find(CONFIG(files, folder), &uuid, &path, NULL), 0);
         assert_null(path);
         scratch_write(folder, "etc/compute_id", A);
-        assert_int_equal(identity_find(PLACES(files, folder), &uuid, &path, NULL), 1);
+        assert_int_equal(identity_find(CONFIG(files, folder), &uuid, &path, NULL), 1);
         assert_string_equal(path, expected);
         assert_string_equal(uuid.text, A);
         scratch_write(folder, "compute_id", B);
-        assert_int_equal(identity_find(PLACES(files, folder), &uuid, &path, NULL), -EINVAL);
+        assert_int_equal(identity_find(CONFIG(files, folder), &uuid, &path, NULL), -EINVAL);
 }
 
 static void test_replace(void **state)
@@ -352,11 +355,11 @@ static void test_replace(void **state)
                         scratch_write(folder, "compute_id", cases[i].in_state);
                 if (cases[i].beside)
                         scratch_write(folder, "etc/compute_id", cases[i].beside);
-                if (identity_replace(PLACES(files, folder), &uuid, false, &error) != cases[i].r)
+                if (identity_replace(CONFIG(files, folder), &uuid, false, &error) != cases[i].r)
                         fail_msg("case %zu: %s", i, error.text);
                 if (cases[i].r < 0)
                         continue;
-                assert_int_equal(identity_find(PLACES(files, folder), &found, &path, NULL), 1);
+                assert_int_equal(identity_find(CONFIG(files, folder), &found, &path, NULL), 1);
                 assert_string_equal(found.text, B);
         }
 }
