@@ -256,12 +256,9 @@ static int start_unit(Run *run, Task *task, TaskState state, const char *templat
         int r;
 
         free(task->unit);
-        task->unit = prepare_unit_name(template, task->dirty.address);
+        r = prepare_unit_start(template, task->dirty.address, &task->unit, &task->pid, &error);
         if (!task->unit)
                 return error_oom(reterr);
-        r = prepare_unit_check(task->unit, &error);
-        if (r == 0)
-                r = prepare_unit_start(task->unit, &task->pid, &error);
         if (r < 0) {
                 fail(run, task, error_text(&error, r));
                 return 0;

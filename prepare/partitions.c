@@ -225,13 +225,10 @@ static int start_unit(Run *run, Lane *lane, PartitionEntry *entry, Error *reterr
         int r;
 
         free(lane->unit);
-        lane->unit = prepare_unit_name(
-                activates ? lane->shapes->activate : lane->shapes->deactivate, entry->partition);
+        r = prepare_unit_start(activates ? lane->shapes->activate : lane->shapes->deactivate,
+                               entry->partition, &lane->unit, &lane->pid, &error);
         if (!lane->unit)
                 return error_oom(reterr);
-        r = prepare_unit_check(lane->unit, &error);
-        if (r == 0)
-                r = prepare_unit_start(lane->unit, &lane->pid, &error);
         if (r < 0) {
                 lane->pid = 0;
                 fail(run, lane, entry, activates ? PARTITION_FAILED : PARTITION_DEACTIVATING,

@@ -2,11 +2,11 @@
 
 /* Starts the units that clean devices or switch partitions, and reads lines of their last messages
  * from the journal, by running systemctl, busctl and journalctl as child processes.
- * prepare_unit_check() rejects a unit whose successful start does not prove that it ran. It asks
- * before the start, because systemd forgets a unit that has succeeded. prepare_unit_start() does
- * not wait for the unit. Each read of an output ends at a time limit (COMMAND_USEC), which kills
- * the command, and the output is cut at OUTPUT_MAX. The exit code of a command whose output is read
- * is ignored, so a missing line proves nothing.
+ * prepare_unit_start() rejects a unit whose successful start does not prove that it ran. It asks
+ * before the start, because systemd forgets a unit that has succeeded. It does not wait for the
+ * unit. Each read of an output ends at a time limit (COMMAND_USEC), which kills the command, and
+ * the output is cut at OUTPUT_MAX. The exit code of a command whose output is read is ignored, so a
+ * missing line proves nothing.
  *
  * Tests: tests/unit/prepare/test-clean.c tests/boot/test_clean.py */
 
@@ -28,13 +28,6 @@
 #define COMMAND_USEC (10 * USEC_PER_SEC)
 #define OUTPUT_MAX   ((size_t)64 << 10)
 #define LINE_MAX     200
-
-char *prepare_unit_name(const char *template, const char *instance)
-{
-        const char *at = strchr(template, '@');
-
-        return text_format("%.*s@%s.service", (int)(at - template), template, instance);
-}
 
 /* Reads from a pipe until its end, so that its writer can end. Drops what follows OUTPUT_MAX bytes.
  * Returns -ETIMEDOUT after COMMAND_USEC, -ENOMEM, or the error of read(). */
@@ -166,7 +159,8 @@ static int check_conditions(const char *unit, Error *reterr)
         return error_setf(reterr, EINVAL, "Cannot read the conditions of %s with busctl", unit);
 }
 
-int prepare_unit_check(const char *unit, Error *reterr)
+/* Rejects a unit whose successful start does not prove that it ran. */
+static int check_unit(const char *unit, Error *reterr)
 {
         char *argv[] = { (char *)"systemctl", (char *)"show",
                          (char *)"--property=LoadState,Type,RemainAfterExit,ExecCondition",
@@ -186,12 +180,22 @@ int prepare_unit_check(const char *unit, Error *reterr)
         return check_conditions(unit, reterr);
 }
 
-int prepare_unit_start(const char *unit, pid_t *ret, Error *reterr)
+int prepare_unit_start(const char *template, const char *instance, char **ret_unit, pid_t *ret,
+                       Error *reterr)
 {
-        char *argv[] = { (char *)"systemctl", (char *)"--no-ask-password", (char *)"start",
-                         (char *)unit, NULL };
-        int r = start(argv, -1, ret);
+        const char *at = strchr(template, '@');
+        char *unit = text_format("%.*s@%s.service", (int)(at - template), template, instance);
+        char *argv[] = { (char *)"systemctl", (char *)"--no-ask-password", (char *)"start", unit,
+                         NULL };
+        int r;
 
+        *ret_unit = unit;
+        if (!unit)
+                return error_oom(reterr);
+        r = check_unit(unit, reterr);
+        if (r < 0)
+                return r;
+        r = start(argv, -1, ret);
         return r < 0 ? error_setf(reterr, r, "Cannot start systemctl: %s", strerror(-r)) : 0;
 }
 

@@ -10,19 +10,15 @@
 
 #define PREPARE_UNIT_LINES 10
 
-/* Makes "NAME@INSTANCE.service" of the template "NAME@.service". The caller frees it. NULL: memory
- * ran out. */
-char *prepare_unit_name(const char *template, const char *instance);
-
-/* Checks that the end of "systemctl start UNIT" with success means that the unit ran: it exists, is
- * a oneshot service without RemainAfterExit=yes, and systemd names no condition of it. Returns
- * -EINVAL or another negative errno, with words. Blocks for a call of systemctl and one of busctl,
- * each for about 10 s at most. */
-int prepare_unit_check(const char *unit, Error *reterr);
-
-/* Begins "systemctl start UNIT". A unit that runs already is not started twice: the process waits
- * for it. Yields the process, which the caller waits for. Returns a negative errno with words. */
-int prepare_unit_start(const char *unit, pid_t *ret, Error *reterr);
+/* Begins "systemctl start" of the unit "NAME@INSTANCE.service" of the template "NAME@.service".
+ * Before, checks that its end with success means that the unit ran: it exists, is a oneshot service
+ * without RemainAfterExit=yes, and systemd names no condition of it. A unit that
+ * runs already is not started twice: the process waits for it. Yields the name of the unit, which
+ * the caller frees, also after a failure (NULL: memory ran out), and the process, which the caller
+ * waits for. Returns -EINVAL for another unit, or another negative errno, with words. Blocks for a
+ * call of systemctl and one of busctl, each for about 10 s at most. */
+int prepare_unit_start(const char *template, const char *instance, char **ret_unit, pid_t *ret,
+                       Error *reterr);
 
 /* Returns a new list of the last lines of the unit's last messages in the journal, at most
  * PREPARE_UNIT_LINES of at most 200 bytes. Of long messages, only the first 64 KiB count. It is

@@ -54,9 +54,9 @@ void auditor_inherit(Auditor *auditor, Auditor *before);
 /* Requests an audit from the next cycle. If that cycle cannot reach it, its owner ends the request
  * with auditor_give_up(). heals: with consumer NULL the audit heals everything, otherwise that
  * consumer alone (copied), whose server is deleted. Several requests before that cycle are one
- * audit, which heals everything if one of them does. Among several consumers the last one counts. by
- * (copied) is the caller; it is used only by requests to heal, and the last one counts. NULL: this
- * program. */
+ * audit, which heals everything if one of them does. Among several consumers the last one counts.
+ * by (copied) is the caller; it is used only by requests to heal, and the last one counts. NULL:
+ * this program. */
 void auditor_ask(Auditor *auditor, bool heals, const Uuid *consumer, const EventAuthor *by);
 
 /* Makes the audit of the start due, also if AuditorConfig.at_start was false, and sets

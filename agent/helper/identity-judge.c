@@ -180,7 +180,8 @@ int identity_may_adopt(const IdentityFacts *facts, bool force, Error *reterr)
         return 0;
 }
 
-int identity_may_rename(const IdentityFacts *facts, Error *reterr)
+/* Returns 0 if the root provider can get this host's name. */
+static int check_rename(const IdentityFacts *facts, Error *reterr)
 {
         IdentityState state = find_state(facts);
         char text[ERROR_TEXT_MAX];
@@ -236,16 +237,19 @@ static const PlacementProvider *find_root(const PlacementProviders *tree, const 
         return NULL;
 }
 
-int identity_plan_rename(const PlacementProviders *tree, const Uuid *root, const char *name,
+int identity_plan_rename(const IdentityFacts *facts, const PlacementProviders *tree,
                          IdentityPlan *ret, Error *reterr)
 {
-        const PlacementProvider *old = find_root(tree, root);
+        const PlacementProvider *old = find_root(tree, &facts->uuid);
         _cleanup_(identity_plan_done) IdentityPlan plan = { 0 };
+        const char *name = facts->name;
         size_t n, n_new = strlen(name);
-        int r = 0;
+        int r = check_rename(facts, reterr);
 
+        if (r < 0)
+                return r;
         if (!old)
-                return error_setf(reterr, ENOENT, "Placement has no provider %s", root->text);
+                return error_setf(reterr, ENOENT, "Placement has no provider %s", facts->uuid.text);
         n = strlen(old->name);
         plan.items = calloc(tree->n_items, sizeof(IdentityChange));
         if (!plan.items)

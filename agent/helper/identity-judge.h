@@ -45,10 +45,6 @@ void identity_judge(const IdentityFacts *facts, IdentityVerdict *ret);
  * false. */
 int identity_may_adopt(const IdentityFacts *facts, bool force, Error *reterr);
 
-/* Returns 0 if the root provider can get this host's name, which only the state "renamed"
- * permits. Otherwise returns with words -EALREADY for "good", -ENODATA for "unknown", or -EPERM. */
-int identity_may_rename(const IdentityFacts *facts, Error *reterr);
-
 /* The change of one provider's name. */
 typedef struct IdentityChange {
         Uuid uuid;
@@ -63,11 +59,13 @@ typedef struct IdentityPlan {
 
 void identity_plan_done(IdentityPlan *plan);
 
-/* Plans a new name for the root of tree (parents first, as read). The plan renames the root, and
- * every provider of the tree whose name begins with the root's name and "_". The others keep their
- * names, and so do those whose name begins with a longer new name and "_". The caller frees ret.
- * Children come before parents, and the root comes last: if the renaming is interrupted, the next
- * plan contains the rest. Returns -ENOENT if tree lacks the root, -EINVAL for a name that gets too
- * long (counted in bytes), or -ENOMEM. */
-int identity_plan_rename(const PlacementProviders *tree, const Uuid *root, const char *name,
+/* Plans this host's name for the root of tree (parents first, as read), the provider with this
+ * host's uuid. The plan renames the root, and every provider of the tree whose name begins with the
+ * root's name and "_". The others keep their names, and so do those whose name begins with a
+ * longer new name and "_". The caller frees ret. Children come before parents, and the root comes
+ * last: if the renaming is interrupted, the next plan contains the rest. Only the state "renamed"
+ * permits it: returns with words -EALREADY for "good", -ENODATA for "unknown", or -EPERM for
+ * another state. Also returns -ENOENT if tree lacks the root, -EINVAL for a name that gets too long
+ * (counted in bytes), or -ENOMEM. */
+int identity_plan_rename(const IdentityFacts *facts, const PlacementProviders *tree,
                          IdentityPlan *ret, Error *reterr);

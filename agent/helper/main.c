@@ -529,11 +529,8 @@ static int rename_tree(Work *work, Error *reterr)
 {
         const char *why = nova_mode_refuses(work->task->config->reporter.nova, NOVA_ACTION_RENAME);
         int r = why ? error_setf(reterr, EPERM, "%s", why)
-                    : identity_may_rename(&work->facts, reterr);
+                    : identity_plan_rename(&work->facts, &work->tree, &work->plan, reterr);
 
-        if (r == 0)
-                r = identity_plan_rename(&work->tree, &work->facts.uuid, work->task->name,
-                                         &work->plan, reterr);
         for (size_t i = 0; r == 0 && !work->task->dry_run && i < work->plan.n_items; i++)
                 r = rename_one(work, &work->plan.items[i], reterr);
         return r;

@@ -81,15 +81,20 @@ static void test_judge(void **state)
 
 static void test_permitted_actions(void **state)
 {
+        PlacementProvider root = { .name = (char *)(uintptr_t) "host" };
+        const PlacementProviders tree = { &root, 1 };
+
+        assert_int_equal(uuid_from_text(OWN, &root.uuid), 0);
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(identity_facts_done) IdentityFacts facts = { 0 };
+                _cleanup_(identity_plan_done) IdentityPlan plan = { 0 };
                 const struct {
                         int expected, got;
                 } results[] = {
                         { cases[i].adopt, (make_facts(&cases[i], &facts),
                                            identity_may_adopt(&facts, false, NULL)) },
                         { cases[i].adopt_by_force, identity_may_adopt(&facts, true, NULL) },
-                        { cases[i].rename, identity_may_rename(&facts, NULL) },
+                        { cases[i].rename, identity_plan_rename(&facts, &tree, &plan, NULL) },
                 };
 
                 for (size_t j = 0; j < ARRAY_SIZE(results); j++)
@@ -139,6 +144,20 @@ static void test_advice(void **state)
         }
 }
 
+/* Plans a new name for the provider "host" with this uuid. */
+static int plan_rename(const PlacementProviders *tree, const Uuid *uuid, const char *name,
+                       IdentityPlan *ret)
+{
+        const IdentityFacts facts = {
+                .uuid = *uuid,
+                .name = name,
+                .asked = true,
+                .own = { .found = true, .name = (char *)(uintptr_t) "host", .who.root = true },
+        };
+
+        return identity_plan_rename(&facts, tree, ret, NULL);
+}
+
 static void test_plan_rename(void **state)
 {
         PlacementProvider items[] = {
@@ -155,7 +174,7 @@ static void test_plan_rename(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(items); i++)
                 items[i].uuid = uuid_make_random();
-        assert_int_equal(identity_plan_rename(&tree, &items[0].uuid, "new", &plan, NULL), 0);
+        assert_int_equal(plan_rename(&tree, &items[0].uuid, "new", &plan), 0);
         assert_int_equal(plan.n_items, 3);
         assert_string_equal(plan.items[0].from, "host_NUMA0_gpu");
         assert_string_equal(plan.items[0].to, "new_NUMA0_gpu");
@@ -163,9 +182,8 @@ static void test_plan_rename(void **state)
         assert_string_equal(plan.items[2].to, "new");
         assert_true(uuid_equal(&plan.items[2].uuid, &items[0].uuid));
         memset(long_name, 'x', 195);
-        assert_int_equal(identity_plan_rename(&tree, &items[0].uuid, long_name, &plan, NULL),
-                         -EINVAL);
-        assert_int_equal(identity_plan_rename(&tree, &stranger, "new", &plan, NULL), -ENOENT);
+        assert_int_equal(plan_rename(&tree, &items[0].uuid, long_name, &plan), -EINVAL);
+        assert_int_equal(plan_rename(&tree, &stranger, "new", &plan), -ENOENT);
         assert_int_equal(plan.n_items, 3);
 }
 
@@ -188,8 +206,7 @@ static void test_plan_rename_again(void **state)
                         items[j].name = (char *)(uintptr_t)rows[i].names[j];
                         items[j].uuid = uuid_make_random();
                 }
-                assert_int_equal(
-                        identity_plan_rename(&tree, &items[0].uuid, rows[i].name, &plan, NULL), 0);
+                assert_int_equal(plan_rename(&tree, &items[0].uuid, rows[i].name, &plan), 0);
                 assert_int_equal(plan.n_items, 2);
                 assert_string_equal(plan.items[0].to, rows[i].to);
                 assert_string_equal(plan.items[1].to, rows[i].name);
