@@ -198,7 +198,6 @@ static void on_changed(Tracker *tracker, void *userdata)
 {
         Daemon *daemon = userdata;
         const TrackerStatus *status = tracker_view(tracker).status;
-        bool is_away = status->sync_state == SYNC_OFFLINE;
         bool cycle_ended = status->n_cycles != daemon->n_cycles;
 
         daemon->n_cycles = status->n_cycles;
@@ -212,9 +211,7 @@ static void on_changed(Tracker *tracker, void *userdata)
         if (cycle_ended && daemon->partitions)
                 partition_watch_tend(daemon->partitions);
         if (daemon->queue)
-                claim_queue_set_away(daemon->queue, is_away);
-        if (daemon->queue && cycle_ended && !is_away)
-                claim_queue_settle(daemon->queue);
+                claim_queue_tend(daemon->queue, status->sync_state == SYNC_OFFLINE, cycle_ended);
         end_without_shape(daemon);
 }
 

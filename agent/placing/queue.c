@@ -46,6 +46,7 @@ static const uint64_t patience_usec[] = {
         [CLAIM_REFRESH_HOST] = HOST_PATIENCE_USEC,
 };
 
+static void settle(ClaimQueue *queue);
 static void settle_next(ClaimQueue *queue);
 static void note_settled(ClaimQueue *queue, int result, bool removed, const Error *error);
 static int on_turn(sd_event_source *source, void *userdata);
@@ -53,7 +54,7 @@ static void on_adopted(void *userdata);
 
 static int on_soon(sd_event_source *source, void *userdata)
 {
-        claim_queue_settle(userdata);
+        settle(userdata);
         return 0;
 }
 
@@ -127,11 +128,6 @@ void claim_queue_set_mode(ClaimQueue *queue, ClaimMode mode, NovaMode nova, bool
         queue->mode = mode;
         queue->nova = nova;
         queue->with_placement = with_placement;
-}
-
-void claim_queue_set_away(ClaimQueue *queue, bool away)
-{
-        queue->away = away;
 }
 
 bool claim_queue_writes(const ClaimQueue *queue)
@@ -753,7 +749,7 @@ static bool is_settling_refused(ClaimQueue *queue)
         return true;
 }
 
-void claim_queue_settle(ClaimQueue *queue)
+static void settle(ClaimQueue *queue)
 {
         Claims *claims = queue->config.service->claims;
 
@@ -774,6 +770,13 @@ void claim_queue_settle(ClaimQueue *queue)
         queue->after_removal = queue->after_move = queue->after_write = 0;
         queue->again = queue->failed = false;
         settle_next(queue);
+}
+
+void claim_queue_tend(ClaimQueue *queue, bool away, bool settles)
+{
+        queue->away = away;
+        if (settles && !away)
+                settle(queue);
 }
 
 void claim_queue_settle_soon(ClaimQueue *queue)

@@ -100,10 +100,6 @@ DEFINE_CLEANUP(ClaimQueue *, claim_queue_free);
  * are local. */
 void claim_queue_set_mode(ClaimQueue *queue, ClaimMode mode, NovaMode nova, bool with_placement);
 
-/* Sets whether the last cycle could not use Placement. With CLAIM_MODE_AUTO, claims then do not
- * read from Placement before they are answered. */
-void claim_queue_set_away(ClaimQueue *queue, bool away);
-
 /* Returns true if a claim that no scheduler placed would be written to Placement before it is
  * answered. With CLAIM_MODE_AUTO that needs a session, too. */
 bool claim_queue_writes(const ClaimQueue *queue);
@@ -146,13 +142,17 @@ void claim_queue_attach(ClaimQueue *queue, const Uuid *consumer, const StringSet
 void claim_queue_move(ClaimQueue *queue, const Uuid *from, const Uuid *to, const char *to_type,
                       const EventAuthor *by, ClaimQueueDone done, void *userdata);
 
-/* Begins a round that settles the pending removals, moves and writes, one task after the other.
+/* Notes that Placement can be used, or cannot be used now (away). With CLAIM_MODE_AUTO, claims then
+ * do not read from Placement before they are answered.
+ *
+ * settles: begins a round that settles the pending removals, moves and writes, one task after the
+ * other, unless away is true.
  * Before the round, it releases pending claims without a task: a crash or claim_queue_dismiss()
  * left them. A refusal of Placement concerns one task, any other error ends the round. During a
  * round, requests another one, which follows only if this one is not ended by an error. Without a
  * session, or if [agent] nova forbids removals, no task runs. On a standalone host, or without a
- * database, nothing happens. Call it at the end of each cycle. */
-void claim_queue_settle(ClaimQueue *queue);
+ * database, nothing happens. Call it with settles at the end of each cycle. */
+void claim_queue_tend(ClaimQueue *queue, bool away, bool settles);
 
 /* Settles at the next iteration of the loop. */
 void claim_queue_settle_soon(ClaimQueue *queue);

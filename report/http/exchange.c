@@ -366,7 +366,7 @@ int http_exchange_begin(HttpExchange *exchange, HttpHandles *handles, const Http
 }
 
 /* Lets curl parse the two times; a value that is missing or invalid becomes 0. */
-void http_exchange_get_response(const HttpExchange *exchange, HttpResponse *ret)
+static void read_response(const HttpExchange *exchange, HttpResponse *ret)
 {
         time_t modified = curl_getdate(field_of(exchange, HTTP_FIELD_LAST_MODIFIED), NULL);
         curl_off_t retry_after = 0;
@@ -388,13 +388,17 @@ void http_exchange_get_response(const HttpExchange *exchange, HttpResponse *ret)
         };
 }
 
-int http_exchange_explain(const HttpExchange *exchange, CURLcode code, const HttpConfig *config,
-                          const HttpEndpoint *endpoint, Error *reterr)
+int http_exchange_judge(const HttpExchange *exchange, CURLcode code, const HttpConfig *config,
+                        const HttpEndpoint *endpoint, HttpResponse *ret, Error *reterr)
 {
         curl_off_t connected_usec = 0, resolved_usec = 0;
         long os_errno = 0, local_port = 0;
         CURL *easy = exchange->easy;
 
+        if (code == CURLE_OK) {
+                read_response(exchange, ret);
+                return HTTP_DONE;
+        }
         curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &os_errno);
         curl_easy_getinfo(easy, CURLINFO_NAMELOOKUP_TIME_T, &resolved_usec);
         curl_easy_getinfo(easy, CURLINFO_PRETRANSFER_TIME_T, &connected_usec);

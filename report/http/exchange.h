@@ -53,13 +53,10 @@ int http_exchange_init(HttpExchange *exchange, const HttpRequest *request);
 int http_exchange_begin(HttpExchange *exchange, HttpHandles *handles, const HttpConfig *config,
                         const HttpEndpoint *endpoint, void *userdata);
 
-/* Returns the answer of an exchange that succeeded. Texts are borrowed from the exchange. */
-void http_exchange_get_response(const HttpExchange *exchange, HttpResponse *ret);
-
-/* Returns the outcome of an exchange that failed with that code: an HttpResult or -ENOMEM, with
- * words. */
-int http_exchange_explain(const HttpExchange *exchange, CURLcode code, const HttpConfig *config,
-                          const HttpEndpoint *endpoint, Error *reterr);
+/* Returns the outcome of an exchange that ended with that code: HTTP_DONE and its answer, whose
+ * texts are borrowed from the exchange, or with words another HttpResult or -ENOMEM. */
+int http_exchange_judge(const HttpExchange *exchange, CURLcode code, const HttpConfig *config,
+                        const HttpEndpoint *endpoint, HttpResponse *ret, Error *reterr);
 
 /* Frees the exchange, and wipes the body and headers of the request and the header fields of the
  * answer. handles receives the handle, and keeps it if it has room. It must be NULL after a failure

@@ -269,15 +269,11 @@ static bool deliver(HttpClient *client, HttpTransfer *transfer)
         if (!transfer->done)
                 return true;
         client->delivered = transfer;
-        if (transfer->code == CURLE_OK) {
-                http_exchange_get_response(&transfer->exchange, &response);
-                transfer->done(HTTP_DONE, &response, NULL, transfer->userdata);
-        } else {
-                r = http_exchange_explain(
-                        &transfer->exchange, transfer->code, &client->config,
-                        transfer->replaced.text ? &transfer->replaced : &client->endpoint, &error);
-                transfer->done(r, NULL, &error, transfer->userdata);
-        }
+        r = http_exchange_judge(&transfer->exchange, transfer->code, &client->config,
+                                transfer->replaced.text ? &transfer->replaced : &client->endpoint,
+                                &response, &error);
+        transfer->done(r, r == HTTP_DONE ? &response : NULL, r == HTTP_DONE ? NULL : &error,
+                       transfer->userdata);
         if (!transfer->client)
                 return false;
         client->delivered = NULL;

@@ -152,7 +152,7 @@ static int plan_rename(const PlacementProviders *tree, const Uuid *uuid, const c
                 .uuid = *uuid,
                 .name = name,
                 .asked = true,
-                .own = { .found = true, .name = (char *)(uintptr_t) "host", .who.root = true },
+                .own = { .found = true, .name = tree->items[0].name, .who.root = true },
         };
 
         return identity_plan_rename(&facts, tree, ret, NULL);

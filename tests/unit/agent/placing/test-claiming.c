@@ -14,7 +14,7 @@ static void test_claimed_behind_a_release(void **state)
                 agent_begin(&agent, *state, CLAIM_MODE_AUTO);
                 assert_true(do_step(&agent, &(Step){ CLAIM, "i", "VGPU=2" }));
                 assert_int_equal(release(&agent, &(Step){ RELEASE, "i", NULL }), 0);
-                claim_queue_settle(agent.queue);
+                claim_queue_tend(agent.queue, false, true);
                 for (int i = 0; i < n; i++)
                         assert_true(sd_event_run(agent.event, 0) >= 0);
                 if (!do_step(&agent, &(Step){ CLAIM, "j", "VGPU=2" }))

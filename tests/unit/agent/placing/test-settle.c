@@ -64,7 +64,7 @@ static void test_released_though_its_guest_lives(void **state)
                 assert_true(do_step(&agent, &(Step){ CLAIM, "i", "VCPU=2" }));
                 agent.has_guest = true;
                 assert_int_equal(release(&agent, &(Step){ RELEASE, "i", NULL }), 0);
-                claim_queue_settle(agent.queue);
+                claim_queue_tend(agent.queue, false, true);
                 assert_true(holds_always(&agent));
                 assert_int_equal(count_pending_writes(&agent).n_removals, 1);
 
@@ -74,11 +74,11 @@ static void test_released_though_its_guest_lives(void **state)
                         claims_claim(agent.fixture->claims, &request, &unsent, &claim, NULL, NULL),
                         0);
                 n_removals = agent.queue->n_removals;
-                claim_queue_settle(agent.queue);
+                claim_queue_tend(agent.queue, false, true);
                 assert_true(holds_always(&agent));
                 /* The write can have freed capacity, so a refused claim is tried again. */
                 assert_int_equal(agent.queue->n_removals, n_removals + 1);
-                claim_queue_settle(agent.queue);
+                claim_queue_tend(agent.queue, false, true);
                 assert_true(holds_always(&agent));
                 fake_placement_format(&request.consumer, text);
                 assert_string_equal(text, held[i]);
