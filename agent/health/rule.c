@@ -26,7 +26,7 @@ typedef struct Reader {
         HealthRules *rules;
         const char *source;
         yaml_document_t *document;
-        HealthProblem problem;
+        void (*problem)(const char *text, void *userdata);
         void *userdata;
         HealthRule *rule;
         bool has_evidence, has_recovery, has_lift;
@@ -375,7 +375,7 @@ static int read_rules(Reader *reader)
 }
 
 int health_rules_add(HealthRules *rules, const char *source, const char *text, size_t n,
-                     HealthProblem problem, void *userdata)
+                     void (*problem)(const char *text, void *userdata), void *userdata)
 {
         yaml_document_t document;
         Reader reader = { .rules = rules,

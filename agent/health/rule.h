@@ -64,13 +64,11 @@ typedef struct HealthRules {
 
 void health_rules_done(HealthRules *rules);
 
-/* Receives a problem, once for each skipped rule or file. text is borrowed during the call. */
-typedef void (*HealthProblem)(const char *text, void *userdata);
-
-/* Adds the rules of one file, with source as its name in messages. text has n bytes. Returns 0,
- * even if rules were skipped, or -ENOMEM; rules that were added before stay. */
+/* Adds the rules of one file, with source as its name in messages. text has n bytes. The
+ * callback problem receives words, once for each skipped rule or file, borrowed during the call.
+ * Returns 0, even if rules were skipped, or -ENOMEM; rules that were added before stay. */
 int health_rules_add(HealthRules *rules, const char *source, const char *text, size_t n,
-                     HealthProblem problem, void *userdata);
+                     void (*problem)(const char *text, void *userdata), void *userdata);
 
 /* Returns the longest time of all rules; 0 without rules. */
 uint64_t health_rules_longest(const HealthRules *rules);

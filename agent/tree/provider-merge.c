@@ -34,7 +34,7 @@ typedef struct Merge {
         const ProviderAdditions *before;
         ProviderAdditions after;
         StringSet merged; /* uuids of providers that an entry was merged into */
-        ProviderYamlProblem problem;
+        void (*problem)(const char *text, void *userdata);
         void *userdata;
 } Merge;
 
@@ -300,7 +300,7 @@ static int run(Merge *merge)
 
 int provider_merge(ProviderTree *tree, const ProviderTree *base, const ProviderYaml *yaml,
                    const char *owner_trait, const ProviderAdditions *before,
-                   ProviderAdditions *ret_after, ProviderYamlProblem problem, void *userdata)
+                   ProviderAdditions *ret_after, void (*problem)(const char *text, void *userdata), void *userdata)
 {
         Merge merge = {
                 .tree = tree,

@@ -32,7 +32,7 @@ typedef struct Reader {
         ProviderYaml *yaml;
         const char *source;
         yaml_document_t *document;
-        ProviderYamlProblem problem;
+        void (*problem)(const char *text, void *userdata);
         void *userdata;
         size_t *n_left; /* rest of ITEMS_MAX */
 } Reader;
@@ -401,7 +401,7 @@ static int read_document(const Reader *reader)
 }
 
 int provider_yaml_add(ProviderYaml *yaml, const char *source, const char *text, size_t n,
-                      ProviderYamlProblem problem, void *userdata)
+                      void (*problem)(const char *text, void *userdata), void *userdata)
 {
         yaml_document_t document;
         size_t n_left = ITEMS_MAX;

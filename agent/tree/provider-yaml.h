@@ -48,14 +48,12 @@ typedef struct ProviderYaml {
 
 void provider_yaml_done(ProviderYaml *yaml);
 
-/* Receives a problem, once for each skipped part, or a newer minor version. text is borrowed during
- * the call. */
-typedef void (*ProviderYamlProblem)(const char *text, void *userdata);
-
-/* Adds the entries of one file, with source as its name in messages. text has n bytes. Returns 0,
- * even if parts were skipped, or -ENOMEM; yaml can then have some of the entries. */
+/* Adds the entries of one file, with source as its name in messages. text has n bytes. The
+ * callback problem receives words, once for each skipped part, or a newer minor version, borrowed
+ * during the call. Returns 0, even if parts were skipped, or -ENOMEM; yaml can then have some of the
+ * entries. */
 int provider_yaml_add(ProviderYaml *yaml, const char *source, const char *text, size_t n,
-                      ProviderYamlProblem problem, void *userdata);
+                      void (*problem)(const char *text, void *userdata), void *userdata);
 
 /* Returns "$COMPUTE_NODE", the uuid or the name of the target, borrowed. */
 const char *provider_yaml_target(const ProviderYamlEntry *entry);
