@@ -5,39 +5,27 @@
 
 #include "agent/cycle/order.h"
 
-#include "report/placement/outcome.h"
-
-CycleOutcome cycle_outcome(int result)
-{
-        if (report_outcome_is_away(result))
-                return CYCLE_AWAY;
-        return result == REPORT_DONE         ? CYCLE_DONE
-               : result == REPORT_E_CONFLICT ? CYCLE_CONFLICT
-               : result == REPORT_E_IN_USE   ? CYCLE_IN_USE
-                                             : CYCLE_REFUSED;
-}
-
 /* Returns the phase after a failure before CYCLE_AUDIT. A conflict is retried from the read. An
  * audit needs a client and a Placement that can be used. */
-static CyclePhase follow_failure(CycleOutcome outcome, const OrderFacts *facts)
+static CyclePhase follow_failure(int result, const OrderFacts *facts)
 {
         bool retries =
-                outcome == CYCLE_CONFLICT || (outcome == CYCLE_IN_USE && facts->retries_in_use);
+                result == REPORT_E_CONFLICT || (result == REPORT_E_IN_USE && facts->retries_in_use);
 
         if (retries && facts->n_retries < CYCLE_RETRIES_MAX)
                 return CYCLE_READ;
         /* After the last retry, the state of Placement is unknown, so an audit is not possible. */
-        if (outcome == CYCLE_AWAY || outcome == CYCLE_CONFLICT || !facts->has_client)
+        if (report_outcome_is_away(result) || result == REPORT_E_CONFLICT || !facts->has_client)
                 return CYCLE_RECONCILE;
         return CYCLE_AUDIT;
 }
 
-CyclePhase cycle_next(CyclePhase phase, CycleOutcome outcome, const OrderFacts *facts)
+CyclePhase cycle_next(CyclePhase phase, int result, const OrderFacts *facts)
 {
-        bool done = outcome == CYCLE_DONE;
+        bool done = result == REPORT_DONE;
 
-        if (outcome >= CYCLE_CONFLICT && phase < CYCLE_AUDIT)
-                return follow_failure(outcome, facts);
+        if (!done && result != CYCLE_SKIPPED && phase < CYCLE_AUDIT)
+                return follow_failure(result, facts);
         switch (phase) {
         case CYCLE_POLL:
                 return facts->scope == CYCLE_PLACEMENT ? CYCLE_READ : CYCLE_RECONCILE;

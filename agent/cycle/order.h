@@ -49,6 +49,8 @@
 
 #include <stdbool.h>
 
+#include "report/placement/outcome.h"
+
 /* The phases. Their order is the order of a cycle without special cases: cycle_next() relies on
  * it. */
 typedef enum CyclePhase {
@@ -72,16 +74,7 @@ typedef enum CyclePhase {
         _CYCLE_PHASE_MAX,
 } CyclePhase;
 
-/* The outcomes of a phase. From CYCLE_CONFLICT on they are failures. */
-typedef enum CycleOutcome {
-        CYCLE_DONE,
-        CYCLE_SKIPPED,  /* the phase had nothing to do */
-        CYCLE_CONFLICT, /* another writer changed the tree during the attempt */
-        CYCLE_IN_USE,   /* Placement keeps an inventory or provider that is allocated */
-        CYCLE_REFUSED,  /* every other refusal, and local failures */
-        CYCLE_AWAY,     /* Placement cannot be used */
-        _CYCLE_OUTCOME_MAX,
-} CycleOutcome;
+#define CYCLE_SKIPPED _REPORT_OUTCOME_MAX /* the result of a phase that had nothing to do */
 
 #define CYCLE_RETRIES_MAX 8
 
@@ -108,11 +101,7 @@ typedef struct OrderFacts {
         unsigned n_retries;  /* retries in this cycle so far */
 } OrderFacts;
 
-/* Returns the outcome of a result: 0, a ReportOutcome (report/placement/outcome.h), or a negative
- * errno. */
-CycleOutcome cycle_outcome(int result);
-
-/* Returns the phase that follows phase. The outcome of CYCLE_AUDIT and of the phases after it has
- * no influence. If the result is CYCLE_READ after CYCLE_CONFLICT or CYCLE_IN_USE, it is a retry,
- * and the caller increments n_retries. */
-CyclePhase cycle_next(CyclePhase phase, CycleOutcome outcome, const OrderFacts *facts);
+/* Returns the phase that follows phase. result is that of the phase: 0, CYCLE_SKIPPED, a
+ * ReportOutcome or a negative errno. That of CYCLE_AUDIT and of the phases after it has no
+ * influence. CYCLE_READ after a failure is a retry, and the caller increments n_retries. */
+CyclePhase cycle_next(CyclePhase phase, int result, const OrderFacts *facts);

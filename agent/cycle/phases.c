@@ -819,14 +819,13 @@ void tracker_end_phase(Tracker *tracker, int result, const Error *error)
         int r = PHASE_ENDED;
 
         while (r != PHASE_WAITS) {
-                CycleOutcome outcome;
                 CyclePhase next;
 
                 if (result == 0 && r == PHASE_ENDED && phases[tracker->phase].done)
                         result = phases[tracker->phase].done(tracker, &words);
-                outcome = r == PHASE_SKIPPED ? CYCLE_SKIPPED : cycle_outcome(result);
-                next = cycle_next(tracker->phase, outcome, &tracker->cycle.facts);
-                if (outcome >= CYCLE_CONFLICT)
+                next = cycle_next(tracker->phase, r == PHASE_SKIPPED ? CYCLE_SKIPPED : result,
+                                  &tracker->cycle.facts);
+                if (result != 0)
                         note_failure(tracker, next, result, &words);
                 tracker->phase = next;
                 words = ERROR_NULL;

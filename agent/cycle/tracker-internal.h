@@ -74,8 +74,8 @@ struct Tracker {
 /* Begins the next cycle after this pause. UINT64_MAX: only on request. */
 void tracker_arm_timer(Tracker *tracker, uint64_t pause_usec);
 
-/* Ends the phase, and runs the following phases until one waits for an answer. result is an input
- * of cycle_outcome() (order.h). error has its words, or is NULL. */
+/* Ends the phase, and runs the following phases until one waits for an answer. result: 0, a
+ * ReportOutcome or a negative errno. error has its words, or is NULL. */
 void tracker_end_phase(Tracker *tracker, int result, const Error *error);
 
 /* Notes in the pace that something has changed or was requested, so that this cycle, or the next

@@ -25,10 +25,11 @@ static const char *const phases[_CYCLE_PHASE_MAX] = {
         [CYCLE_END] = "end",
 };
 
-static const char *const outcomes[_CYCLE_OUTCOME_MAX] = {
-        [CYCLE_DONE] = "done",     [CYCLE_SKIPPED] = "skipped", [CYCLE_CONFLICT] = "conflict",
-        [CYCLE_IN_USE] = "in-use", [CYCLE_REFUSED] = "refused", [CYCLE_AWAY] = "away",
+static const char *const outcomes[] = {
+        "done", "skipped", "conflict", "in-use", "refused", "away"
 };
+static const int results[] = { REPORT_DONE,     CYCLE_SKIPPED,    REPORT_E_CONFLICT,
+                               REPORT_E_IN_USE, REPORT_E_REFUSED, REPORT_E_UNREACHABLE };
 
 /* A host that publishes its tree. */
 #define FACTS(...)                                                                         \
@@ -118,7 +119,7 @@ static unsigned find(const char *const *names, size_t n, const char *name)
 static void test_order(void **state)
 {
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-                CycleOutcome outcome = find(outcomes, _CYCLE_OUTCOME_MAX, rows[i].outcome);
+                int result = results[find(outcomes, ARRAY_SIZE(outcomes), rows[i].outcome)];
                 const char *text = rows[i].order;
                 char word[16], order[160] = "";
                 CyclePhase phase = _CYCLE_PHASE_MAX;
@@ -127,7 +128,7 @@ static void test_order(void **state)
                 for (; sscanf(text, "%15s%n", word, &n) == 1; text += n) {
                         phase = phase == _CYCLE_PHASE_MAX
                                         ? find(phases, _CYCLE_PHASE_MAX, word)
-                                        : cycle_next(phase, outcome, &rows[i].facts);
+                                        : cycle_next(phase, result, &rows[i].facts);
                         (void)strcat(strcat(order, order[0] ? " " : ""), phases[phase]);
                 }
                 if (strcmp(order, rows[i].order) != 0)
@@ -150,23 +151,24 @@ static void test_every_cycle_ends(void **state)
                 facts.retries_in_use = random & 16;
                 facts.dry_run = (random & 96) == 0;
                 do {
-                        CycleOutcome outcome;
+                        int result;
 
                         random = random * 1664525u + 1013904223u;
-                        outcome = (random >> 16) % _CYCLE_OUTCOME_MAX;
+                        result = results[(random >> 16) % ARRAY_SIZE(results)];
                         /* At most one retirement and one reshape in a cycle, as in phases.c. */
                         if ((phase == CYCLE_RESHAPE || phase == CYCLE_REMOVE) && n_reads > 1 &&
-                            outcome == CYCLE_DONE)
-                                outcome = CYCLE_SKIPPED;
-                        if (phase <= CYCLE_POLL && outcome != CYCLE_REFUSED)
-                                outcome = CYCLE_DONE; /* Placement was not asked yet */
+                            result == REPORT_DONE)
+                                result = CYCLE_SKIPPED;
+                        if (phase <= CYCLE_POLL && result != REPORT_E_REFUSED)
+                                result = REPORT_DONE; /* Placement was not asked yet */
                         facts.removes = random & 32;
                         before = phase;
-                        phase = cycle_next(phase, outcome, &facts);
+                        phase = cycle_next(phase, result, &facts);
                         assert_true(phase >= 0 && phase < _CYCLE_PHASE_MAX);
-                        if (phase == CYCLE_READ && outcome >= CYCLE_CONFLICT) {
+                        if (phase == CYCLE_READ && result != REPORT_DONE &&
+                            result != CYCLE_SKIPPED) {
                                 facts.n_retries++;
-                                facts.retries_in_use &= outcome != CYCLE_IN_USE;
+                                facts.retries_in_use &= result != REPORT_E_IN_USE;
                         }
                         n_reads += phase == CYCLE_READ;
                         assert_true(++n < 200);
@@ -178,19 +180,36 @@ static void test_every_cycle_ends(void **state)
         }
 }
 
-static void test_outcomes_of_results(void **state)
+/* The phase after CYCLE_PUBLISH: a retry, or an audit unless Placement cannot be used. */
+static void test_failures(void **state)
 {
-        assert_int_equal(cycle_outcome(0), CYCLE_DONE);
-        assert_int_equal(cycle_outcome(-ENOMEM), CYCLE_REFUSED);
-        assert_int_equal(cycle_outcome(REPORT_E_UNREACHABLE), CYCLE_AWAY);
-        assert_int_equal(cycle_outcome(REPORT_E_UNAVAILABLE), CYCLE_AWAY);
-        assert_int_equal(cycle_outcome(REPORT_E_UNAUTHORIZED), CYCLE_AWAY);
-        assert_int_equal(cycle_outcome(REPORT_E_FORBIDDEN), CYCLE_REFUSED);
-        assert_int_equal(cycle_outcome(REPORT_E_TOO_OLD), CYCLE_REFUSED);
-        assert_int_equal(cycle_outcome(REPORT_E_CONFLICT), CYCLE_CONFLICT);
-        assert_int_equal(cycle_outcome(REPORT_E_IN_USE), CYCLE_IN_USE);
-        assert_int_equal(cycle_outcome(REPORT_E_DUPLICATE_NAME), CYCLE_REFUSED);
-        assert_int_equal(cycle_outcome(REPORT_E_REFUSED), CYCLE_REFUSED);
+        static const struct {
+                int result;
+                CyclePhase next, next_without_retry;
+        } cases[] = {
+                { REPORT_DONE, CYCLE_AUDIT, CYCLE_AUDIT },
+                { -ENOMEM, CYCLE_AUDIT, CYCLE_AUDIT },
+                { REPORT_E_UNREACHABLE, CYCLE_RECONCILE, CYCLE_RECONCILE },
+                { REPORT_E_UNAVAILABLE, CYCLE_RECONCILE, CYCLE_RECONCILE },
+                { REPORT_E_UNAUTHORIZED, CYCLE_RECONCILE, CYCLE_RECONCILE },
+                { REPORT_E_FORBIDDEN, CYCLE_AUDIT, CYCLE_AUDIT },
+                { REPORT_E_TOO_OLD, CYCLE_AUDIT, CYCLE_AUDIT },
+                { REPORT_E_CONFLICT, CYCLE_READ, CYCLE_RECONCILE },
+                { REPORT_E_IN_USE, CYCLE_READ, CYCLE_AUDIT },
+                { REPORT_E_DUPLICATE_NAME, CYCLE_AUDIT, CYCLE_AUDIT },
+                { REPORT_E_REFUSED, CYCLE_AUDIT, CYCLE_AUDIT },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                OrderFacts facts = FACTS();
+
+                if (cycle_next(CYCLE_PUBLISH, cases[i].result, &facts) != cases[i].next)
+                        fail_msg("case %zu", i);
+                facts.n_retries = CYCLE_RETRIES_MAX;
+                if (cycle_next(CYCLE_PUBLISH, cases[i].result, &facts) !=
+                    cases[i].next_without_retry)
+                        fail_msg("case %zu without a retry", i);
+        }
 }
 
-TEST_MAIN(test_order, test_every_cycle_ends, test_outcomes_of_results)
+TEST_MAIN(test_order, test_every_cycle_ends, test_failures)
