@@ -2,7 +2,7 @@
 #pragma once
 
 /* Reads which partitions of [device_shapes NAME] are active, for the answers to those who start a
- * guest and for the tree, and follows them while they are activated and deactivated.
+ * guest and for the tree. A watch follows them while they are activated and deactivated.
  * compute-agent-prepare writes the record (formats/partitions.h). The agent has no right to start a
  * unit. A set without the option "activate" needs no record. */
 
@@ -13,10 +13,10 @@
 #include "agent/tree/cordon.h"
 #include "formats/partitions.h"
 
-/* Returns whether a guest can start with the partitions that its claim has: 0, -EBUSY with words
- * while one is not active yet, or -EIO with words if the unit of one, or of a partition that shares
- * a device or slot with it, failed. A record that cannot be read is -EBUSY. Devices of a set that
- * are no partition of it are not checked. Blocks on the disk. */
+/* Returns 0 if a guest can start with the partitions that its claim has. Returns -EBUSY with words
+ * while one is not active yet, or if the record cannot be read. Returns -EIO with words if the unit
+ * of one failed, or of a partition that shares a device or slot with it. Devices of a set that are
+ * no partition of it are not checked. Blocks on the disk. */
 int partitions_check_claim(const ClaimService *service, const Claim *claim, Error *reterr);
 
 /* Adds the devices that no claim can get: those of each partition in the record that its claim does

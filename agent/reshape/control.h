@@ -84,7 +84,7 @@ int reshape_control_alone(ReshapeControl *control, bool needed, const TreeMaker 
                           const ProviderTree *base, const Snapshot *snapshot,
                           ProviderTree **ret_tree, Error *reterr);
 
-/* What was requested, and the results of the last reshapes. */
+/* The request for a reshape, and the results of the last ones. */
 typedef struct ReshapeState {
         bool asked;       /* a reshape was requested for the next cycle */
         bool at_start;    /* the reshape of the start is still due, or runs */

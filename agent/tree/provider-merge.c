@@ -300,7 +300,8 @@ static int run(Merge *merge)
 
 int provider_merge(ProviderTree *tree, const ProviderTree *base, const ProviderYaml *yaml,
                    const char *owner_trait, const ProviderAdditions *before,
-                   ProviderAdditions *ret_after, void (*problem)(const char *text, void *userdata), void *userdata)
+                   ProviderAdditions *ret_after, void (*problem)(const char *text, void *userdata),
+                   void *userdata)
 {
         Merge merge = {
                 .tree = tree,

@@ -48,4 +48,5 @@ int provider_additions_from_json(const json_t *json, ProviderAdditions *ret, Err
  * ret_after. Returns -ENOMEM on failure, with tree undefined and ret_after unchanged. */
 int provider_merge(ProviderTree *tree, const ProviderTree *base, const ProviderYaml *yaml,
                    const char *owner_trait, const ProviderAdditions *before,
-                   ProviderAdditions *ret_after, void (*problem)(const char *text, void *userdata), void *userdata);
+                   ProviderAdditions *ret_after, void (*problem)(const char *text, void *userdata),
+                   void *userdata);

@@ -50,8 +50,8 @@ void provider_yaml_done(ProviderYaml *yaml);
 
 /* Adds the entries of one file, with source as its name in messages. text has n bytes. The
  * callback problem receives words, once for each skipped part, or a newer minor version, borrowed
- * during the call. Returns 0, even if parts were skipped, or -ENOMEM; yaml can then have some of the
- * entries. */
+ * during the call. Returns 0, even if parts were skipped, or -ENOMEM; yaml can then have some of
+ * the entries. */
 int provider_yaml_add(ProviderYaml *yaml, const char *source, const char *text, size_t n,
                       void (*problem)(const char *text, void *userdata), void *userdata);
 
