@@ -12,11 +12,11 @@
 
 /* Begins "systemctl start" of the unit "NAME@INSTANCE.service" of the template "NAME@.service".
  * Before, checks that its end with success means that the unit ran: it exists, is a oneshot service
- * without RemainAfterExit=yes, and systemd names no condition of it. A unit that runs already is not
- * started twice: the process waits for it. Yields the name of the unit, which
- * the caller frees, also after a failure (NULL: memory ran out), and the process, which the caller
- * waits for. Returns -EINVAL for another unit, or another negative errno, with words. Blocks for a
- * call of systemctl and one of busctl, each for about 10 s at most. */
+ * without RemainAfterExit=yes, and systemd names no condition of it. A unit that runs already is
+ * not started twice: the process waits for it. Yields the name of the unit, which the caller frees,
+ * also after a failure (NULL: memory ran out), and the process, which the caller waits for. Returns
+ * -EINVAL for another unit, or another negative errno, with words. Blocks for a call of systemctl
+ * and one of busctl, each for about 10 s at most. */
 int prepare_unit_start(const char *template, const char *instance, char **ret_unit, pid_t *ret,
                        Error *reterr);
 

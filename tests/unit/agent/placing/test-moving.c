@@ -74,9 +74,9 @@ static void test_the_target_has_a_claim_meanwhile(void **state)
         assert_int_equal(count_pending_writes(&agent).n_moves, 1);
         fake_placement_trouble(FAKE_TROUBLE_NONE, 0, false);
         assert_true(do_step(&agent, &(Step){ CLAIM, "m", "VCPU=2" }));
-        claim_queue_set_away(agent.queue, true);
+        claim_queue_tend(agent.queue, true, false);
         assert_true(do_step(&agent, &(Step){ CLAIM, "x", "VCPU=1" }));
-        claim_queue_set_away(agent.queue, false);
+        claim_queue_tend(agent.queue, false, false);
         assert_int_equal(count_pending_writes(&agent).n_writes, 1);
         for (int i = 0; i < 2; i++)
                 settle(&agent);

@@ -334,7 +334,7 @@ static void test_writes_before_the_answer(void **state)
                 Agent agent;
 
                 agent_begin(&agent, *state, cases[i].mode);
-                claim_queue_set_away(agent.queue, cases[i].away);
+                claim_queue_tend(agent.queue, cases[i].away, false);
                 agent.has_no_session = !cases[i].has_session;
                 if (claim_queue_writes(agent.queue) != cases[i].writes)
                         fail_msg("case %zu", i);
