@@ -67,7 +67,7 @@ class TestClean(CleanCase):
         claim = self.nvme()
         self.assertEqual(claim['devices'][0]['address'], A)
         self.wait_offers({PROVIDER_A: (1, 1), PROVIDER_B: (1, 0)})
-        self.assertEqual(self.agent.ctl('status', check=False).returncode, 0)
+        wait_until(lambda: self.agent.ctl('status', check=False).returncode == 0, 10, 'the claim to be published')
         self.touch('hold-' + CLEAN)
         self.agent.ctl('release', claim['id'])
         self.wait_state('dirty')
@@ -77,8 +77,9 @@ class TestClean(CleanCase):
         other = self.nvme()
         self.assertEqual(other['devices'][0]['address'], B)
         self.nvme(code=1)
-        status = self.agent.ctl('status').stdout  # Placement is equal to the host, so the exit code is 0
-        self.assertIn('%s is not clean: cleaning since ' % PROVIDER_A, status)
+        # Placement is equal to the host again when the claims are published. The exit code is 0 then.
+        wait_until(lambda: self.agent.ctl('status', check=False).returncode == 0, 10, 'the claims to be published')
+        self.assertIn('%s is not clean: cleaning since ' % PROVIDER_A, self.agent.ctl('status').stdout)
         self.assertIn('not clean: cleaning since', self.agent.ctl('who', A, check=False).stdout)
         self.assertIn('not clean', self.agent.ctl('tree').stdout)
         self.assertIn('not clean: cleaning since', self.agent.ctl('explain', '--resources', 'CUSTOM_NVME=1', check=False).stdout)
