@@ -175,6 +175,9 @@ class Prepare(PrepareCase):
             self.lose_cards()
             self.machine.run('systemctl', 'start', '--no-block', PREPARE)
             self.machine.run('systemctl', 'kill', '--signal=KILL', PREPARE, check=False)
+            # A start while systemd has not noticed the kill yet waits for the killed one, and fails.
+            wait_until(lambda: self.machine.show('ActiveState', unit=PREPARE)['ActiveState'] in ('inactive', 'failed'), 60,
+                       'the end of the killed run')
             self.machine.run('systemctl', 'start', PREPARE)
             self.assertEqual(self.types(), [7, 0, 0, 7])
         # libvirt's /sys does not have the card of this test.
