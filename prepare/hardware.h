@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "prepare/plan.h"
 
-#define PREPARE_NUMVFS "sriov_numvfs"             /* of a card: the number of its functions */
-#define PREPARE_TYPE   "nvidia/current_vgpu_type" /* of a function: its type; 0: none */
+#define PREPARE_NUMVFS "sriov_numvfs"             /* the number of functions of a card */
+#define PREPARE_TYPE   "nvidia/current_vgpu_type" /* the type of a function; 0: none */
 
 /* The roots of the files, which tests replace, and the patience of a run. */
 typedef struct PreparePaths {
