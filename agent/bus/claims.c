@@ -7,8 +7,8 @@
  * until its answer. PrepareGuest() can wait for a partition of devices, as a WaitingGuest, but not
  * for Placement. The other methods answer at once. A claim that the consumer had before is answered
  * again, without a log message and without a notice to the watcher of the claim service.
- * PrepareGuest() recognises it by its time, so after the clock was set back it can count as new. An
- * earlier claim that PrepareGuest() ends is not logged.
+ * PrepareGuest() recognises it by its time, so after the clock was set back it can count as new. If
+ * PrepareGuest() ends an earlier claim, it logs this and notifies the watcher.
  *
  * Tests: tests/integration/claims/test_claims.py tests/integration/agent/test_bus_documents.py */
 
@@ -404,9 +404,10 @@ static void on_looked(int result, const Claim *claim, bool is_new, const Error *
                 (void)sd_bus_reply_method_errno(waiting->call, r, &error);
 }
 
-/* If it waits, first refreshes everything that a claim of the same request refreshes. For users
- * other than root and the agent's own user, waits is false: they must not make the agent ask
- * libvirt. */
+/* If waits is true, first waits for the guests as a claim of the same request does
+ * (claim_queue_refresh()). A claim of a placed guest can refresh the host, too, but Explain() does
+ * not. For users other than root and the agent's own user, waits is false: they must not make the
+ * agent ask libvirt. */
 int bus_explain(sd_bus_message *call, const BusConfig *config, bool waits, sd_bus_error *error)
 {
         _cleanup_(waiting_call_freep) WaitingCall *waiting = NULL;
@@ -615,8 +616,9 @@ static void waiting_guest_free(void *userdata)
         free(waiting);
 }
 
-/* Answers PrepareGuest() if the partition is active or cannot be in time, or if the claim cannot be
- * read. Returns false if the guest must wait on. */
+/* Answers PrepareGuest() if the partition is active, if a unit has failed so that it cannot become
+ * active, or at the time limit. Also answers if the claim cannot be read. Returns false if the
+ * guest must wait on. */
 static bool answer_waiting(const WaitingGuest *waiting)
 {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;

@@ -14,12 +14,14 @@
  *
  * Bad rules, and lines that cannot be read, are no errors of the program: it prints a message, and
  * opens the journal again every 30 s. A folder of rules that exists and cannot be listed is an
- * error. Without rules it prints its state and ends. It also ends when the agent closes the pipe or
- * ends. The position is printed after the messages of its lines, and not while a finding waits
- * because one of its rule and device was just printed (HEALTH_REPEAT_USEC). So an end of the
- * program loses no finding about a line that the journal still has, but such findings can be
- * printed again after it. NVMe controllers are an exception, because their addresses are not
- * stored. After a restart, a line is no evidence about a controller that has left sysfs.
+ * error. So is a file of rules whose stat() fails, except for a link without a target. Without
+ * rules the program prints its state and ends. It also ends when the agent closes the pipe or ends.
+ *
+ * The position is printed after the messages of its lines, and not while a finding waits because
+ * one of its rule and device was just printed (HEALTH_REPEAT_USEC). So the next start reads the
+ * lines of a finding that was not printed, and can print a finding again. It does not make a
+ * finding that needs cases before the entries that it reads again. Nor does it make one about an
+ * NVMe controller that has left sysfs, because the addresses of controllers are not stored.
  *
  * The lines come from the system journal of this host, from journal files in a folder, or as plain
  * lines from a named pipe. The agent cannot read /dev/kmsg, because it has no privilege; the

@@ -5,9 +5,9 @@
  * list. Both results are in the order of the claims, so one pass joins them (add_to_claim()). If
  * the ids of living claims are far apart, each claim's parts are read alone. A list of claims is
  * one state of the file. Living and ended claims have different tables, and so different queries. A
- * row with contents that the program never writes ends the read with -EUCLEAN, and a list of claims
- * is empty after a failure. Also lists the devices of claims and their identities, and counts the
- * living claims.
+ * value of a wrong type, range or form ends the read with -EUCLEAN (claims/store/columns.h). A list
+ * of claims is empty after a failure. Also lists the devices of claims and their identities, and
+ * counts the living claims.
  *
  * Tests: tests/unit/claims/test-claims.c tests/unit/claims/test-claims-layout.c
  *   tests/unit/claims/test-claims-scale.c */

@@ -27,11 +27,11 @@
 
 /* Regular expressions
  *
- * Nova's patterns are those of Python's module re. A pattern that PCRE2 would read differently is
- * rejected, so that it does not match other devices than in Nova. A few patterns that Python
- * rejects are accepted, for example "\x1". The reader checks each pattern before PCRE2 compiles it.
- * "{,n}" is a literal text for PCRE2, so the reader writes it as "{0,n}". The length of a pattern,
- * and the memory, depth and steps of a match, are limited. */
+ * Nova's patterns are those of Python's module re. The reader checks each pattern before PCRE2
+ * compiles it. It rejects elements that PCRE2 is known to read differently, because they could
+ * match other devices than in Nova. A few patterns that Python rejects are accepted, for example
+ * "\x1". "{,n}" is a literal text for PCRE2, so the reader writes it as "{0,n}". The length of a
+ * pattern, and the memory, depth and steps of a match, are limited. */
 
 #define REGEX_LENGTH_MAX 128    /* bytes of a pattern */
 #define MATCH_LIMIT      100000 /* steps of a match */
