@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Finds the entries of options in the settings, replaces the references between options, and sets
- * options from their entries. Warns about entries that set nothing, and about secrets that all
- * users can read.
+ * options from their entries. Warns about entries that set nothing, and about secrets of this agent
+ * that all users can read.
  *
  * Options can have old names, and those of authentication can be in another section, so the search
  * for an option compares entries by rank_of(). Entries are in the order of reading. The last file
@@ -10,7 +10,7 @@
  * entry. References are replaced once, in place, and the entry is then marked as expanded. A
  * reference from a value that is no secret to a secret is an error, because messages quote the
  * first value. So secrets are expanded last: an entry that they alone refer to can contain a
- * secret, but no later reference leads to it. Values that do not count for an option are expanded
+ * secret, but no later reference leads to it. Values that do not count (counts()) are expanded
  * only if a reference leads to them. Limits: a chain of references has at most 16 values that are
  * not expanded yet, and an expanded value at most 64 KiB. More is an error.
  *
@@ -394,8 +394,9 @@ static int expand_text(Expansion *expansion, const char *section, const char *te
 }
 
 /* Checks whether the value of the entry is used: it sets an option of this agent, and no other
- * entry of that option wins. All entries of a repeated option are used. option: that of the entry;
- * NULL for sections with names. */
+ * entry of that option wins. All entries of a repeated option are used. In a section with a name,
+ * the last entry of each key is used, also that of an option that the agent does not know. option:
+ * that of the entry; NULL: config_options has none. */
 static bool counts(const ConfigSettings *settings, const ConfigEntry *entry,
                    const ConfigOption *option)
 {
@@ -536,7 +537,7 @@ static const ConfigEntry *warn_not_implemented(const ConfigSettings *settings)
         return entry;
 }
 
-/* Warns about secrets in files that all users can read. */
+/* Warns about secrets of this agent in files that all users can read. */
 static void warn_readable_secrets(const ConfigSettings *settings)
 {
         for (size_t i = 0; i < settings->n_entries; i++) {

@@ -6,11 +6,11 @@
  *
  * The main structure is Ctl (ctl/verbs/verbs.h): options, page, pager and connection of the run.
  * Exit code 0 means that all output was written. With a pager, errors of the pager and of the
- * writes to it do not count. Code 2 means a wrong command line, which includes an unknown column of
- * --columns. Code 5 means that the agent could not decide within its limit of work, and 1 any other
- * failure. A verb can return a code of its own. For several hosts ctl_hosts_run() runs the verb in
- * one child process for each host. If libvirt runs this program under the name of its hook, the
- * arguments become those of the verb "hook".
+ * writes to it do not count. Code 2 means a wrong command line that is found before the verb runs,
+ * or an unknown column of --columns. Code 5 means that the agent could not decide within its limit
+ * of work, and 1 any other failure. A verb can return a code of its own. For several hosts
+ * ctl_hosts_run() runs the verb in one child process for each host. If libvirt runs this program
+ * under the name of its hook, the arguments become those of the verb "hook".
  *
  * Tests: tests/integration/ctl/test_computectl.py tests/integration/ctl/test_exit_codes.py */
 

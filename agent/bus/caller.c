@@ -103,8 +103,8 @@ static void question_free(Question *question)
         free(question);
 }
 
-/* Sets the bus error of a denied call. challenge: a password could grant the right, but the call
- * does not allow interaction. Returns a negative errno. */
+/* Sets the bus error of a denied call. challenge: a password could grant the right, but polkit
+ * could not ask for it. Returns a negative errno. */
 static int deny(sd_bus_error *error, bool challenge)
 {
         if (challenge)

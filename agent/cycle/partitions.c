@@ -3,8 +3,9 @@
 /* Compares the record of active partitions with the claims, and watches it. Nothing is cached: the
  * program can write the record at any time, and each answer must be of now. The devices of a
  * partition without its claim stay withheld until its entry is gone, because only then its unit
- * "deactivate" has succeeded. Without a folder in /run nothing is withheld. If the record or the
- * claims cannot be read, all devices of the sets with units are withheld, and no others.
+ * "deactivate" has succeeded. Without a folder in /run nothing is withheld. The claims are needed
+ * only if the record has entries. If the record, or the claims that it needs, cannot be read, all
+ * devices of the sets with units are withheld, and no others.
  *
  * A failed unit has a time (since_usec) in its entry. The devices of the entry are cordoned, except
  * those whose cordon a person has lifted since then. When all were lifted, a stamp in prepare-retry

@@ -26,9 +26,9 @@ int partitions_check_claim(const ClaimService *service, const Claim *claim, Erro
 int partition_list_left(const HostConfig *config, const PartitionRecord *record,
                         const ClaimList *claims, StringSet *ret);
 
-/* Reads the record and the claims, and adds the devices of partition_list_left(). If they cannot be
- * read, adds all devices of the sets with units. Without a folder in /run, adds none. Blocks on the
- * disk. -ENOMEM. */
+/* Reads the record and, if it has entries, the claims. Adds the devices of partition_list_left().
+ * If one of the two cannot be read, adds all devices of the sets with units. Without a folder in
+ * /run, adds none. Blocks on the disk. -ENOMEM. */
 int partitions_list_left(ClaimService *service, const HostConfig *config, StringSet *ret);
 
 /* Adds one sentence, without a full stop, for each partition in the record that no guest can use

@@ -9,7 +9,8 @@
  * A check that the agent makes itself is reported by the reasons of its status. So a judge adds no
  * "ok" if has_reason() finds its subject there. Invariants: a judge returns a negative number only
  * if memory ran out. A fact that could not be gathered becomes a finding with its error, or leaves
- * out the findings that need it. */
+ * out the findings that need it. A record of compute-agent-prepare that cannot be read counts as
+ * missing. */
 
 #include "ctl/print/doctor.h"
 

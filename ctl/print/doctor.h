@@ -38,8 +38,8 @@ typedef struct CtlFacts {
         const json_t *identity; /* the document of agent/helper/main.c; NULL: no Placement to
                                    compare with, or see identity_error */
         Error identity_error;
-        const json_t *prepared;   /* PREPARED_FORMAT; NULL: no record of this boot */
-        const json_t *partitions; /* PARTITIONS_FORMAT; NULL: no record of this boot */
+        const json_t *prepared;   /* PREPARED_FORMAT; NULL: no record of this boot can be read */
+        const json_t *partitions; /* PARTITIONS_FORMAT; NULL: no record of this boot can be read */
         bool hook_installed;      /* in the folder where libvirt looks for it */
         bool clock_synchronised;
         uint64_t disk_free_bytes; /* free space of the file system of state_dir */

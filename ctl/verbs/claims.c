@@ -284,8 +284,9 @@ static int verb_show(Ctl *ctl, Error *reterr)
 }
 
 /* Rejects a word that the host does not know, because a typing error would look like a free device.
- * If the host or the tree cannot be fetched, for example before the first poll, every word passes.
- * verb_who() does not call it with --json. */
+ * Any uuid passes, because ended guests are not in the host's document. If the host or the tree
+ * cannot be fetched, for example before the first poll, every word passes. verb_who() does not call
+ * it with --json. */
 static int check_name(Ctl *ctl, const char *name, Error *reterr)
 {
         _cleanup_json_ json_t *host = NULL, *tree = NULL;
@@ -332,8 +333,8 @@ static void print_unclean(Ctl *ctl, const char *what)
 }
 
 /* Prints the claims and guests of a word. For scripts, the exit code is 1 if neither a claim nor a
- * guest has it. An unknown word is an error, but with --json it gives an empty list and the exit
- * code 1. */
+ * guest has it. A word that check_name() rejects is an error, but with --json it gives an empty
+ * list and the exit code 1. */
 static int verb_who(Ctl *ctl, Error *reterr)
 {
         const char *what = ctl->options.arguments[1];
