@@ -16,8 +16,8 @@
  * for such cards, and makes another pass when one has its driver.
  *
  * The agent writes prepare-wanted after it changed claims, and compute-agent-prepare.path starts
- * this program then. systemd does not start a service twice at a time, so a change during a run is
- * found here: the run compares the file with its begin and makes another pass.
+ * this program then. A service is not started twice at a time, so a run finds later changes itself.
+ * It compares the stamp with that of the begin of the pass. If they differ, it makes another pass.
  *
  * Tests: tests/unit/prepare/test-run.c tests/unit/prepare/test-kills.c */
 

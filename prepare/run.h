@@ -19,10 +19,12 @@ typedef enum PrepareOutcome {
 /* Makes the cards as the configuration and the living claims want them, then the partitions
  * (prepare/partitions.h), and logs each change and each failure. Makes another pass if the agent
  * changes prepare-wanted before the end, or if a card gets its driver; 10 passes at most. Returns a
- * PrepareOutcome, or a negative errno with words. Without such a card and a set with units it only
- * logs that, and returns PREPARE_DONE. Blocks for units, drivers and the disk, up to a minute for
- * another run, and up to paths->patience_usec for late drivers.
+ * PrepareOutcome, or a negative errno with words. If neither a card nor a set with units is
+ * configured, only logs that, and returns PREPARE_DONE. Blocks for units, drivers and the disk, up
+ * to a minute for another run, and up to paths->patience_usec for late drivers.
  *
  * dry_run: prints the steps of one plan of the cards and the next step of each set to standard
- * output, and changes nothing. Takes no lock. Does not return PREPARE_FAILED. */
+ * output, and changes nothing. Takes no lock. Does not return PREPARE_FAILED. Reads the claims also
+ * if neither a card nor a set is configured. If the claims cannot be read for the plan, prints the
+ * error instead of steps, and returns PREPARE_UNTOUCHED. */
 int prepare_run(const Config *config, const PreparePaths *paths, bool dry_run, Error *reterr);

@@ -47,7 +47,8 @@ static void notify(const ReconcileWork *work, ClaimEvent event, int64_t id)
  * kinds of end do not count. The end of a claim that expired does not show that the guest is gone,
  * because it can have started late. A claim that ended because of a resize, or to be made again,
  * ended because its guest is here. A time of the future, after the clock was set back, is no
- * evidence of a late end. Returns false if the database cannot be read. */
+ * evidence of a late end. A claim that a migration took over has another consumer, and is not
+ * found. Returns false if the database cannot be read. */
 static bool has_just_ended(const ReconcileWork *work, const Uuid *consumer)
 {
         uint64_t now = clock_usec(CLOCK_REALTIME);
@@ -164,7 +165,7 @@ int claim_complete(Claims *claims, int64_t id, const Consumer *holding, Error *r
 /* Actions. Each function writes, and fills the effect. It returns 0, an outcome of claims.h or a
  * negative errno, with the words of the effect. */
 
-/* Makes a claim of a guest, unless a claim of the guest has just ended. The amounts of the new
+/* Makes a claim of a guest, unless a claim of its consumer has just ended. The amounts of the new
  * claim count at once. If the consumer was not read yet, a later answer completes the claim. */
 static int adopt(const ReconcileWork *work, ReconcileEffect *effect)
 {
@@ -306,7 +307,7 @@ static int extend(const ReconcileWork *work, ReconcileEffect *effect)
                               work->order->facts->taken_usec + expiry, &effect->words);
 
         effect->done = r == 0;
-        /* A claim that changed since the decision is left to the next comparison. */
+        /* A claim that was confirmed since the decision is left to the next comparison. */
         return r == CLAIM_E_CONFLICT ? 0 : r;
 }
 
@@ -349,8 +350,8 @@ static void log_cpus(const ReconcileWork *work, const ReconcileAction *action, c
 }
 
 /* Checks a claim against its guest again (claims_check_again()), and keeps the claim as it was
- * before for the log. A claim that does not fit is a problem, not a failure. It is not announced,
- * although the claim now belongs to this boot, and can have changed in other ways. */
+ * before for the log. A claim that does not fit is a problem, not a failure. It is announced if the
+ * check wrote it, because it can have changed in other ways. */
 static int check(const ReconcileWork *work, ReconcileEffect *effect)
 {
         const ReconcileAction *action = effect->action;

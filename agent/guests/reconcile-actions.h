@@ -37,8 +37,8 @@ static inline void reconcile_effect_done(ReconcileEffect *effect)
 
 /* Runs the action of the effect, which has nothing else yet, and fills the effect. The action is
  * not a RECONCILE_READ. The caller frees the effect with reconcile_effect_done(). An adoption does
- * nothing, without a problem, if a claim of the guest has just ended. So does an extension of a
- * claim that has changed. */
+ * nothing, without a problem, if a claim of its consumer has just ended. So does an extension of a
+ * claim that was confirmed since the decision. */
 void reconcile_act(const ReconcileWork *work, ReconcileEffect *effect);
 
 /* Logs the change of an action, and notifies the watcher of the service. Does nothing unless

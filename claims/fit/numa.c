@@ -6,11 +6,11 @@
  * all sets that cannot be extended have the same size. So the first descent ends at a complete set,
  * or there is none. The matching in the order of ranks is made only for the set that fits. Each set
  * is tried with fit_trial_run(), which places the classes that are not counted by cell. The same
- * trial runs once before the search, without a set. Its words explain amounts that fit nowhere. Its
- * failure ends the search, unless the group without a suffix requires traits and no class is
- * unknown, because the cells' providers can add traits. The function fit_force_numa() counts a
- * guest whose cells are known, without a search. The function fit_explain_numa() lists the verdict
- * of each host cell for each guest cell. */
+ * trial runs once before the search, without a set. Its words explain amounts that fit nowhere. If
+ * it finds no capacity, the search continues only if the group without a suffix requires traits,
+ * because the cells' providers can add traits. Another failure ends the search. The function
+ * fit_force_numa() counts a guest whose cells are known, without a search. The function
+ * fit_explain_numa() lists the verdict of each host cell for each guest cell. */
 
 #include "claims/fit/numa.h"
 

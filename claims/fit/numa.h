@@ -37,7 +37,7 @@
 /* Fits like fit_groups(), and calls it for a request without a layout. facts NULL: the host was not
  * polled yet, and no layout fits. placed (claims/fit/placed.h): upper bounds; hugepages that were
  * not placed are not counted, but large or any pages are then of a placed size, if there is one.
- * NULL: the choice is free. */
+ * NULL: the choice is free. The pieces' classes are borrowed from request or facts. */
 int fit_request_numa(const HostView *view, const HostFacts *facts, const char *node,
                      const ResourceRequest *request, const Consumer *placed, FitEffort *effort,
                      Fit *ret, Error *reterr);

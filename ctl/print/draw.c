@@ -5,16 +5,17 @@
  * height returns the height that it used.
  *
  * The main structure is Drawing, with the documents and the holders. A holder is a guest with a
- * colour: first those with a domain, then claims without one. Frames and the picture begin with
- * their height, so everything is drawn at least twice. A Drawing with "measures" set writes nothing
- * to the page and only returns heights. Invariant: all runs return the same heights.
+ * colour: first those with a domain, then consumers of claims without one. Frames and the picture
+ * begin with their height, so everything is drawn at least twice. A Drawing with "measures" set
+ * writes nothing to the page and only returns heights. Invariant: all runs return the same heights.
  *
  * LIMITATIONS: CPUs and memory are coloured by the pins and the memory binding of domains. Those of
  * a claim without a domain look free. No CPU has the colour of a guest without <vcpupin>, or of one
  * that could not be read. If such a guest has a domain, the legend marks it as not pinned. A CPU
  * shows only the first guest that is pinned to it. The slot of a virtual function shows the guest
  * of its first mdev that has one. A virtual function without its physical function is not drawn. At
- * most 256 slots of a device are drawn. */
+ * most 256 slots of a device are drawn. A claim that a migration took over has a holder of its own,
+ * and the legend says that it has no domain, although its guest can have one. */
 
 #include "ctl/print/draw.h"
 
@@ -195,8 +196,8 @@ static void add_holder(Drawing *drawing, const char *consumer, const char *name,
         choose_colour(holder->colour, drawing->n_holders++);
 }
 
-/* Makes the list of holders: domains first, then claims whose consumer is no domain. A guest has
- * one holder even if it has several claims. */
+/* Makes the list of holders: domains first, then claims whose consumer is no domain. The claims of
+ * one consumer have one holder. */
 static int add_holders(Drawing *drawing)
 {
         const Snapshot *snapshot = drawing->snapshot;

@@ -58,8 +58,10 @@ static void print_set(const char *attribute, const CpuSet *set, CtlPage *page)
         page->failed |= !text;
 }
 
-/* Prints the pin of the emulator threads. A claim that was created from a guest can have host CPUs
- * for these threads alone. If not, they use the host CPUs of the guest CPUs. */
+/* Prints the pin of the emulator threads. A claim that was created from a guest can hold host CPUs
+ * beside those of its guest CPUs: for emulator and I/O threads, and for the next start of the
+ * guest. The emulator threads get all of these. If there are none, they use the host CPUs of the
+ * guest CPUs. */
 static void print_emulator(const json_t *claim, const CpuSet *of_guest_cpus, CtlPage *page)
 {
         bool was_guest = strcmp(ctl_json_text(claim, "consumer_type"), CLAIM_TYPE_OF_GUEST) == 0;
