@@ -4,14 +4,15 @@
  * then the partitions of [device_shapes NAME] that living claims want. It runs as root before
  * libvirtd and the agent start, after changes of claims, and when a card gets its driver. It and
  * the units that it starts are the only parts of this project that write to /sys. The agent can
- * only request another look, by a stamp: what it does follows from the configuration, the claim
- * database and the hardware. With --clean it cleans devices instead. With --dry-run it only prints
- * the next steps; --clean excludes --dry-run.
+ * only request another look, or another try of units that failed, each by a stamp. The steps follow
+ * from the configuration, the claim database, the hardware and the record of this program. With
+ * --clean it cleans devices instead. With --dry-run it only prints the next steps; --clean excludes
+ * --dry-run.
  *
  * Exit codes: 0 if everything is as wanted or waits for a later run, 1 if a card, partition or
  * device is not or if an error ended the run, 2 for wrong usage. With --dry-run, 0 also if
  * something is not as wanted. 75 means that the run was not completed (PREPARE_UNTOUCHED), and 78
- * that the configuration is invalid or missing.
+ * that the configuration is invalid, or that the file of --config does not exist.
  *
  * Tests: tests/integration/agent/test_prepare.py tests/boot/test_prepare.py */
 

@@ -3,10 +3,11 @@
 
 /* Counts the evidence of each rule about each device, and decides when it is a finding. Pure: the
  * caller has the clock. The memory is limited: at HEALTH_TRACKS_MAX pairs of rule and device, the
- * pair whose last case was added first is forgotten, with a finding that was not taken.
+ * pair whose last case was added first is forgotten. This includes a finding that was not taken,
+ * and the time of its last finding.
  *
- * A finding that repeats is due at most every HEALTH_REPEAT_USEC. So a flood of lines about one
- * device costs the receiver one message of each rule in that time. */
+ * A finding of a pair that is kept repeats at most every HEALTH_REPEAT_USEC. So a flood of lines
+ * about one device costs the receiver one message of each rule in that time. */
 
 #include "agent/health/rule.h"
 

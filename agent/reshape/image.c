@@ -5,13 +5,13 @@
  * An undo compares three states of each provider and consumer: before and after the reshape, and
  * the current one. It changes only inventories, parents and allocations that the reshape changed. A
  * provider that the reshape created is removed unless it still has children, and one that it
- * removed is created again, with its traits and without its aggregates. The current inventory or
- * allocations must equal those after the reshape. A difference means that another writer has
- * changed them since, so the undo fails with EBUSY and changes nothing in Placement. There are
- * three exceptions. An inventory or provider that the reshape created is removed even if its values
- * differ now; only a use by another consumer is EBUSY. A provider that the reshape removed and that
- * exists again gets its old inventories and traits. A provider that was moved again since keeps its
- * parent. */
+ * removed is created again, with its traits and without its aggregates. The inventories that the
+ * reshape changed, and the allocations of the consumers that it moved, must equal those after the
+ * reshape. A difference means that another writer has changed them since, so the undo fails with
+ * EBUSY and changes nothing in Placement. There are three exceptions. An inventory or provider that
+ * the reshape created is removed even if its values differ now; only a use by another consumer is
+ * EBUSY. A provider that the reshape removed and that exists again gets its old inventories and
+ * traits. A provider that was moved again since keeps its parent. */
 
 #include "agent/reshape/image.h"
 

@@ -40,10 +40,10 @@ int reshape_image_from_json(const json_t *object, ReshapeImage *ret, Error *rete
  * that the reshape moved have their old allocations. consumers has all allocations of each
  * consumer. Consumers that are gone are skipped.
  *
- * Returns -EBUSY with words if the host differs from the result of the reshape, with the exceptions
- * of image.c. Examples: a changed inventory or consumer, or another consumer with an allocation
- * from an inventory that would be removed. Other errors, with words: -ENOMEM, and those of adding
- * or moving a provider. ret must be zeroed, and stays so after an error. The caller owns its
- * members. */
+ * Returns -EBUSY with words if an inventory that the reshape changed, or a consumer that it moved,
+ * is not as after the reshape. image.c has the exceptions. It also returns -EBUSY if another
+ * consumer has an allocation from an inventory that would be removed. Other errors, with words:
+ * -ENOMEM, and those of adding or moving a provider. ret must be zeroed, and stays so after an
+ * error. The caller owns its members. */
 int reshape_image_undo(const ReshapeImage *image, const ProviderTree *current,
                        const Allocations *consumers, ReshapeShape *ret, Error *reterr);

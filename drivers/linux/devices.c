@@ -6,11 +6,11 @@
  * functions follow.
  *
  * A function that cannot have changed since the last poll is copied from it. A bad file leaves out
- * its device, or only its type or its facts about vGPUs, and adds a problem. An unreadable VPD is a
- * problem only if serials_needed, and an unreadable serial number of an NVMe controller never is. A
- * device that vanishes during the poll is skipped, and one with EIO from another file than those
- * about vGPUs counts as such. The poll fails if the PCI functions or the mdevs cannot be listed.
- * Text from devices is shortened and sanitized.
+ * its device, or only its type or its facts about vGPUs, and adds a problem. An unreadable VPD
+ * leaves out only the serial number, and is a problem only if serials_needed. An unreadable serial
+ * number of an NVMe controller is never one. A device that vanishes during the poll is skipped. A
+ * file that gives EIO counts as missing, except those about vGPUs. The poll fails if the PCI
+ * functions or the mdevs cannot be listed. Text from devices is shortened and sanitized.
  *
  * Tests: tests/unit/drivers/linux/test-reader.c */
 

@@ -8,7 +8,7 @@
  * the features or the emulators, is incomplete, and off otherwise.
  *
  * The tables follow Nova's code (doc/facts.md, facts C8). A trait that Nova always removes is in
- * them with the state "off".
+ * them, and is never on.
  *
  * Tests: tests/unit/drivers/tree/test-host-traits.c */
 
