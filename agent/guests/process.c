@@ -20,17 +20,20 @@
 #define PROCESS_FORMAT "process %" PRIu64 ", started at %" PRIu64 " of boot "
 /* The same for sscanf(). */
 #define PROCESS_SCAN "process %" SCNu64 ", started at %" SCNu64 " of boot %32s"
-/* 18 fields between the state and the start time in /proc/PID/stat. */
-#define FIELDS_BETWEEN " %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
+/* 16 fields between the state and the number of threads in /proc/PID/stat. */
+#define FIELDS_BETWEEN " %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
 
 /* Reads the start time of a process, in clock ticks since the boot. Returns a negative errno if it
- * does not run or cannot be read. proc_pid_stat(5): state and starttime come after a name that can
- * have any characters. */
+ * does not run or cannot be read. proc_pid_stat(5): state, num_threads and starttime come after a
+ * name that can have any characters. The state is that of the main thread. A main thread that has
+ * ended stays as a zombie while other threads run, and counts in num_threads. They have the devices
+ * of the guest until they end. */
 static int read_process(uint64_t pid, uint64_t *ret_ticks)
 {
         _cleanup_fclose_ FILE *file = NULL;
         char path[64], line[4096];
         const char *name_end;
+        uint64_t n_threads;
         char state;
 
         snprintf(path, sizeof(path), "/proc/%" PRIu64 "/stat", pid);
@@ -41,10 +44,10 @@ static int read_process(uint64_t pid, uint64_t *ret_ticks)
         if (!fgets(line, sizeof(line), file))
                 return -errno; /* ESRCH: the process ended just now */
         name_end = strrchr(line, ')');
-        if (!name_end ||
-            sscanf(name_end + 1, " %c" FIELDS_BETWEEN " %" SCNu64, &state, ret_ticks) != 2)
+        if (!name_end || sscanf(name_end + 1, " %c" FIELDS_BETWEEN " %" SCNu64 " %*s %" SCNu64,
+                                &state, &n_threads, ret_ticks) != 3)
                 return -EBADMSG;
-        return state == 'Z' || state == 'X' ? -ESRCH : 0;
+        return (state == 'Z' && n_threads <= 1) || state == 'X' ? -ESRCH : 0;
 }
 
 static void get_boot(char ret[static SD_ID128_STRING_MAX])

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -48,6 +49,44 @@ static void test_process(void **state)
         assert_false(process_is_alive(process));
         assert_int_equal(process_identify((uint64_t)pid, again, &error), -ESRCH);
         assert_non_null(strstr(error.text, "does not run"));
+}
+
+static void *wait_for_ever(void *argument)
+{
+        for (;;)
+                pause();
+        return argument;
+}
+
+/* The main thread of a process has ended, but another one still has its devices. */
+static void test_a_thread_is_left(void **state)
+{
+        char process[CLAIM_PROCESS_SIZE], path[64], text[256] = "";
+        pid_t pid = fork();
+
+        assert_true(pid >= 0);
+        if (pid == 0) {
+                pthread_t thread;
+
+                (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+                if (pthread_create(&thread, NULL, wait_for_ever, NULL) == 0)
+                        pthread_exit(NULL);
+                _exit(1);
+        }
+        snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+        for (size_t i = 0; i < 1000 && !strstr(text, ") Z "); i++) {
+                _cleanup_fclose_ FILE *file = fopen(path, "re");
+
+                assert_non_null(file);
+                assert_non_null(fgets(text, sizeof(text), file));
+                usleep(10000);
+        }
+        assert_non_null(strstr(text, ") Z "));
+        assert_int_equal(process_identify((uint64_t)pid, process, NULL), 0);
+        assert_true(process_is_alive(process));
+        assert_int_equal(kill(pid, SIGKILL), 0);
+        assert_int_equal(waitpid(pid, NULL, 0), pid);
+        assert_false(process_is_alive(process));
 }
 
 /* Another process has the same number. */
@@ -120,5 +159,5 @@ static void test_unknown(void **state)
         assert_true(process_is_alive("process x"));
 }
 
-TEST_MAIN(test_process, test_another_process, test_no_process, test_no_descriptors, test_units,
-          test_unknown)
+TEST_MAIN(test_process, test_a_thread_is_left, test_another_process, test_no_process,
+          test_no_descriptors, test_units, test_unknown)
