@@ -86,6 +86,7 @@ struct ReshapeControl {
         ClaimService *claims;
         ReshapeKind asked_kind;
         EventAuthor asked_by; /* "": not known */
+        bool is_made; /* the last requested reshape has ended, and Placement has its shape */
         /* Classes that the last reshape could not move. */
         StringSet kept;
         Error blocked; /* why the classes in kept could not be moved */
@@ -144,6 +145,7 @@ ReshapeControl *reshape_control_free(ReshapeControl *control)
 void reshape_control_ask(ReshapeControl *control, ReshapeKind kind, const EventAuthor *by)
 {
         control->state.asked = true;
+        control->is_made = false;
         control->asked_kind = kind;
         control->asked_by = by ? *by : (EventAuthor){ 0 };
         if (kind == RESHAPE_UNDO)
@@ -154,6 +156,8 @@ int reshape_control_cancel(ReshapeControl *control)
 {
         Reshaper *reshaper = control->reshaper;
 
+        if (control->is_made)
+                return -EBUSY;
         if (reshaper && reshaper->was_asked) {
                 if (reshaper->sent)
                         return -EBUSY;
@@ -277,6 +281,7 @@ static void finish(Reshaper *reshaper, int result, const Error *error)
                 control->state.at_start = false;
         if (report_outcome_is_away(result) && reshaper->was_asked && !control->state.asked)
                 reshape_control_ask(control, reshaper->kind, &reshaper->by);
+        control->is_made = reshaper->was_asked && reshaper->is_accepted;
         reshape_image_done(&control->state.image);
         if (tree) {
                 control->blocked = device_error;

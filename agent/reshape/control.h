@@ -48,7 +48,8 @@ void reshape_control_ask(ReshapeControl *control, ReshapeKind kind, const EventA
 
 /* Cancels the requested reshape: drops the request, or ends the reshape before it is sent. A
  * running one ends at its next step, with -ECANCELED. The reshape of the start is not cancelled,
- * and stays due. Returns -EBUSY if the requested one was sent already. */
+ * and stays due. Returns -EBUSY if the requested one was sent already, also if it has ended since
+ * and Placement has its shape. */
 int reshape_control_cancel(ReshapeControl *control);
 
 /* Returns true if a reshape must begin in this cycle, and drops a request that has no effect or is

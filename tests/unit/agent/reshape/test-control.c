@@ -354,6 +354,10 @@ static void test_cancel(void **state)
         assert_int_equal(reshape_control_cancel(world.control), -EBUSY);
         await_end();
         assert_int_equal(world.result, 0);
+        /* The caller waits for the rest of the cycle. */
+        assert_int_equal(reshape_control_cancel(world.control), -EBUSY);
+        reshape_control_ask(world.control, RESHAPE_FORWARD, NULL);
+        assert_int_equal(reshape_control_cancel(world.control), 0);
 }
 
 /* A requested reshape that is cancelled or only shown, or an undo that fails, is not the try of the
