@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/text.h"
 
 void prepare_host_done(PrepareHost *host)
 {
@@ -70,6 +71,7 @@ static _printf_(5, 6) int add(Planner *p, PrepareKind kind, uint64_t value,
         va_start(ap, format);
         vsnprintf(step->reason, sizeof(step->reason), format, ap);
         va_end(ap);
+        text_sanitize(step->reason, '?'); /* a limit can cut a character of a name */
         return 0;
 }
 

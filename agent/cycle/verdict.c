@@ -185,6 +185,7 @@ static void add(Verdict *verdict, Kind kind, const char *format, ...)
         va_start(ap, format);
         vsnprintf(reason->text, sizeof(reason->text), format, ap);
         va_end(ap);
+        text_sanitize(reason->text, '?'); /* a limit can cut a character of a name */
         verdict->state = MAX(verdict->state, reason->state);
 }
 

@@ -360,9 +360,12 @@ static void list_roles(const json_t *connect, char *text, size_t size)
 
         snprintf(text, size, "none");
         json_array_foreach(json_object_get(connect, "roles"), i, role)
-                if (json_is_string(role) && n + 2 < size)
-                        n += (size_t)snprintf(text + n, size - n, "%s%.40s", n > 0 ? ", " : "",
-                                              json_string_value(role));
+                if (json_is_string(role) && n + 2 < size) {
+                        snprintf(text + n, size - n, "%s%.40s", n > 0 ? ", " : "",
+                                 json_string_value(role));
+                        text_trim_cut(text);
+                        n = strlen(text);
+                }
 }
 
 static const char *advice_for_token(const json_t *connect)

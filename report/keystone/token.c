@@ -421,6 +421,7 @@ static void read_scope(const json_t *token, KeystoneToken *ret)
         }
         if (json_is_object(json_object_get(token, "system")))
                 snprintf(ret->scope, sizeof(ret->scope), "system");
+        text_trim_cut(ret->scope);
 }
 
 static int read_endpoint(const json_t *token, const KeystoneConfig *config, KeystoneToken *ret,

@@ -12,6 +12,9 @@
 
 #define FACT_BYTES 100 /* a longer text of a reason is no fact */
 
+#define SIX_CHARACTERS   "\xe8\xa7\x92\xe8\xa7\x92\xe8\xa7\x92\xe8\xa7\x92\xe8\xa7\x92\xe8\xa7\x92"
+#define SEVEN_CHARACTERS SIX_CHARACTERS "\xe8\xa7\x92"
+
 #define REASON(check, state) \
         "{'check': '" check "', 'state': '" state "', 'text': 'x', 'advice': 'do y'}"
 
@@ -390,6 +393,10 @@ static void test_findings_about_the_connection(void **state)
                   "keystone=ok endpoint=ok", "project service. Roles: service", "text" },
                 { "{'keystone':true,'scope':'system','roles':['admin','reader'],'endpoint':''}",
                   "keystone=ok endpoint=ok", "admin, reader", "text" },
+                /* The name of a role is cut within a character. */
+                { "{'keystone':true,'scope':'x','roles':['" SEVEN_CHARACTERS SEVEN_CHARACTERS
+                  "','service'],'endpoint':''}",
+                  "keystone=ok endpoint=ok", SEVEN_CHARACTERS SIX_CHARACTERS ", service", "text" },
                 { "{'keystone':true,'scope':'x','roles':['reader'],'endpoint':'http://p'}",
                   "keystone=ok role=warning", "", "text" },
                 { "{'keystone':true,'scope':'x','roles':[],'placement_error':'no','placement_"
