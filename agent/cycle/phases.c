@@ -201,7 +201,8 @@ static void restore(Tracker *tracker)
         if (r < 0)
                 log_warning("Ignoring the saved state of Placement: %s. Reading all of it.",
                             error_text(&error, r));
-        warm_start_done(&tracker->warm);
+        json_decref(tracker->warm.reporter);
+        tracker->warm.reporter = NULL;
 }
 
 /* Prepares the report client for this cycle. Creates it in the first cycle that uses Placement; the
@@ -529,15 +530,19 @@ static void on_compared(void *userdata)
 }
 
 /* Compares claims and guests, and repairs differences. Reads the consumers in Placement on whose
- * allocations a decision depends (agent/guests/comparison.h). Counts as skipped in a dry run, and
- * if the comparison has ended when comparison_run_begin() returns. */
+ * allocations a decision depends (agent/guests/comparison.h). After a warm start that needs no
+ * audit, it reads what the last process would have read. Counts as skipped in a dry run, and if the
+ * comparison has ended when comparison_run_begin() returns. */
 static int begin_consumers(Tracker *tracker, Error *reterr)
 {
-        bool asks = !tracker->config.dry_run &&
-                    comparison_run_begin(&tracker->comparison_run, tracker->maker.claims,
-                                         tracker->event, tracker->reporter, &tracker->maker.root,
-                                         on_compared, tracker) > 0;
+        bool asks;
 
+        if (tracker->spares_audit && reporter_get_statistics(tracker->reporter)->is_restored)
+                claim_service_restore_held(tracker->maker.claims, tracker->warm.held_stamp);
+        asks = !tracker->config.dry_run &&
+               comparison_run_begin(&tracker->comparison_run, tracker->maker.claims, tracker->event,
+                                    tracker->reporter, &tracker->maker.root, on_compared,
+                                    tracker) > 0;
         return asks ? PHASE_WAITS : PHASE_SKIPPED;
 }
 

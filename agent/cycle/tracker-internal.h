@@ -66,7 +66,7 @@ struct Tracker {
         /* The last answer about the consumers of lost inventories (agent/tree/retained.h). */
         uint64_t holders_read_usec;  /* CLOCK_BOOTTIME; 0: never */
         int64_t holders_generations; /* sum of the generations of the providers at that time */
-        WarmStart warm;              /* for the first reporter; reporter NULL: none */
+        WarmStart warm;              /* reporter: for the first reporter; NULL: none */
         bool spares_audit;         /* no audit at this start, if the first refresh confirms warm */
         StringSet logged_problems; /* problems of the snapshot that were logged */
 };

@@ -9,9 +9,9 @@
  * called exactly once, unless it is cancelled or the tracker is freed. The cycle timer is armed
  * only in CYCLE_IDLE. A usable file of a warm start has three effects. The report client begins
  * with the saved mirror, and the time of the next full read is set. The first audit is skipped if
- * the last one was clean and the stop was short. The audit is required after all if Placement
- * differs from the mirror. An audit counts as clean only if it found nothing and is newer than the
- * claim database. */
+ * the last one was clean and the stop was short, and so is the read of allocations that the last
+ * process knew. Both are required after all if Placement differs from the mirror. An audit counts
+ * as clean only if it found nothing and is newer than the claim database. */
 
 #include <errno.h>
 #include <string.h>
@@ -126,6 +126,8 @@ void tracker_save(Tracker *tracker)
                 return;
         warm.full_at_usec = now.real_usec + (tracker->pace.full_at_usec - now.boot_usec);
         warm.audited_usec = find_clean_audit(tracker);
+        if (!tracker->comparison_run)
+                warm.held_stamp = tracker->maker.claims->comparison.held_stamp;
         r = warm_start_write(&warm, state_dir, &error);
         if (r < 0)
                 log_warning(

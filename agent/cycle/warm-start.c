@@ -45,11 +45,12 @@ static size_t make_checksum(const json_t *content, char text[static DIGEST_TEXT_
 /* Returns the member "content", with another reference to warm->reporter. NULL: out of memory. */
 static json_t *content_to_json(const WarmStart *warm)
 {
-        return json_pack("{ss sI sI ss sI sI sO}", "root", warm->root.text, "saved_usec",
+        return json_pack("{ss sI sI ss sI sI sI sO}", "root", warm->root.text, "saved_usec",
                          (json_int_t)warm->saved.real_usec, "saved_boottime_usec",
                          (json_int_t)warm->saved.boot_usec, "boot_id", warm->saved.boot_id,
                          "full_at_usec", (json_int_t)warm->full_at_usec, "audited_usec",
-                         (json_int_t)warm->audited_usec, "reporter", warm->reporter);
+                         (json_int_t)warm->audited_usec, "held_stamp", (json_int_t)warm->held_stamp,
+                         "reporter", warm->reporter);
 }
 
 static char *make_path(const char *state_dir)
@@ -73,6 +74,7 @@ int warm_start_write(const WarmStart *warm, const char *state_dir, Error *reterr
         return file ? state_file_write(path, file, reterr) : error_oom(reterr);
 }
 
+/* Reads the member "content". Files before version 0.2 lack held_stamp. */
 static int read_content(const json_t *content, WarmStart *ret, Error *reterr)
 {
         const char *boot_id;
@@ -87,6 +89,9 @@ static int read_content(const json_t *content, WarmStart *ret, Error *reterr)
             (r = json_read_u64(content, "full_at_usec", &ret->full_at_usec, reterr)) < 0 ||
             (r = json_read_u64(content, "audited_usec", &ret->audited_usec, reterr)) < 0 ||
             (r = json_read_object(content, "reporter", &reporter, reterr)) < 0)
+                return r;
+        if (json_object_get(content, "held_stamp") &&
+            (r = json_read_u64(content, "held_stamp", &ret->held_stamp, reterr)) < 0)
                 return r;
         if (strlen(boot_id) >= sizeof(ret->saved.boot_id))
                 return error_setf(reterr, EBADMSG, "boot_id is too long");

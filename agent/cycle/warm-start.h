@@ -36,6 +36,8 @@ typedef struct WarmStart {
         WarmMoment saved;
         uint64_t full_at_usec; /* CLOCK_REALTIME of the next full read of Placement */
         uint64_t audited_usec; /* CLOCK_REALTIME of the last audit, if it found nothing; 0: none */
+        uint64_t held_stamp;   /* ClaimComparison.held_stamp of the last process; 0: the allocations
+                                  of the host must be read */
         json_t *reporter;      /* for reporter_restore(); owned */
 } WarmStart;
 

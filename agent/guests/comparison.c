@@ -385,6 +385,11 @@ static bool wants_held(ClaimService *service, uint64_t stamp)
         return false;
 }
 
+void claim_service_restore_held(ClaimService *service, uint64_t stamp)
+{
+        service->comparison.held_stamp = stamp;
+}
+
 void claim_service_note_published(ClaimService *service)
 {
         Error error = ERROR_NULL;

@@ -161,6 +161,11 @@ void claim_service_note_published(ClaimService *service)
 {
 }
 
+void claim_service_restore_held(ClaimService *service, uint64_t stamp)
+{
+        service->comparison.held_stamp = stamp;
+}
+
 bool claim_move_follow(ClaimService *service, const TreeMaker *maker, const Snapshot *snapshot,
                        const ProviderTree *tree, const ReshapeImage *reshaped)
 {

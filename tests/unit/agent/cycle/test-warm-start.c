@@ -41,6 +41,7 @@ static WarmStart make(void)
                 .saved = { .real_usec = NOON - 10 * SEC, .boot_usec = 90 * SEC, .boot_id = BOOT },
                 .full_at_usec = NOON + HOUR,
                 .audited_usec = NOON - HOUR,
+                .held_stamp = 12,
                 .reporter = json_pack("{sfss}", "ratio", 1.5, "text", "x")
         };
 }
@@ -83,6 +84,7 @@ static void test_a_file_is_read_once(void **state)
         assert_string_equal(warm.saved.boot_id, expected.saved.boot_id);
         assert_int_equal(warm.full_at_usec, expected.full_at_usec);
         assert_int_equal(warm.audited_usec, expected.audited_usec);
+        assert_int_equal(warm.held_stamp, expected.held_stamp);
         warm_start_done(&warm);
         assert_int_equal(warm_start_take(folder, &root, &warm, NULL), 0);
         /* The file of another host is removed, too. */

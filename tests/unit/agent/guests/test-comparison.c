@@ -299,7 +299,7 @@ static void check(const Fixture *fixture, const Row *row)
         else
                 assert_int_equal(provider_tree_new(&world.tree), 0);
         /* The generations of the root and of the cell are 5. */
-        service->comparison.held_stamp = row->moved ? 11 : 12;
+        claim_service_restore_held(service, row->moved ? 11 : 12);
         if (row->no_claims)
                 service->claims = claims_free(service->claims);
         if (comparison_run_begin(&run, service, loop, (Reporter *)&world, &root, on_done, &run) > 0)
