@@ -77,6 +77,8 @@ class TestClean(CleanCase):
         other = self.nvme()
         self.assertEqual(other['devices'][0]['address'], B)
         self.nvme(code=1)
+        wait_until(lambda: '%s is not clean: cleaning since ' % PROVIDER_A in self.agent.ctl('status', check=False).stdout, 10,
+                   'the next cycle, which knows the device')
         # Placement is equal to the host again when the claims are published. The exit code is 0 then.
         wait_until(lambda: self.agent.ctl('status', check=False).returncode == 0, 10, 'the claims to be published')
         self.assertIn('%s is not clean: cleaning since ' % PROVIDER_A, self.agent.ctl('status').stdout)
