@@ -148,6 +148,9 @@ static void print_figures(const json_t *status, CtlPage *page)
 {
         uint64_t writes = get_pending(status, "writes"), removals = get_pending(status, "removals"),
                  moves = get_pending(status, "moves");
+        uint64_t n_requests = ctl_json_u64(status, "n_requests"),
+                 n_writes = ctl_json_u64(status, "n_writes"),
+                 n_conflicts = ctl_json_u64(status, "n_conflicts");
 
         if (has_text(status, "local_disk"))
                 ctl_page_field(page, LABEL_WIDTH, "Disk", CTL_PLAIN, "%s",
@@ -163,9 +166,9 @@ static void print_figures(const json_t *status, CtlPage *page)
                                writes, removals, moves);
         if (strcmp(ctl_json_text(status, "sync_state"), SYNC_STATE_STANDALONE) != 0)
                 ctl_page_field(page, LABEL_WIDTH, "Placement", CTL_PLAIN,
-                               "%" PRIu64 " requests, %" PRIu64 " writes, %" PRIu64 " conflicts",
-                               ctl_json_u64(status, "n_requests"), ctl_json_u64(status, "n_writes"),
-                               ctl_json_u64(status, "n_conflicts"));
+                               "%" PRIu64 " request%s, %" PRIu64 " write%s, %" PRIu64 " conflict%s",
+                               n_requests, text_plural(n_requests), n_writes, text_plural(n_writes),
+                               n_conflicts, text_plural(n_conflicts));
         ctl_page_field(page, LABEL_WIDTH, "Version", CTL_PLAIN, "%s",
                        ctl_json_text(status, "version"));
 }

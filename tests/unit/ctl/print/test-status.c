@@ -100,12 +100,12 @@ static void test_narrow_page(void **state)
                         " 'summary': 'Placement is equal to this host, but the last audit found problems',"
                         " 'reasons': [{'text': 'Cordoned by ann: the second fan of the power supply in rack 7 is broken,"
                         " and the new one comes on Monday', 'command': 'computectl drain'}],"
-                        " 'n_requests': 1234567890, 'n_writes': 1234567, 'n_conflicts': 12345}"),
+                        " 'n_requests': 1234567890, 'n_writes': 1, 'n_conflicts': 12345}"),
                 narrow);
         assert_contains(
                 capture.text,
                 ": Placement is\n  equal to this host, but the last audit found problems\n");
-        assert_contains(capture.text, "1234567890 requests, 1234567 writes, 12345 conflicts\n");
+        assert_contains(capture.text, "1234567890 requests, 1 write, 12345 conflicts\n");
         assert_contains(capture.text, "4711 to write to Placement, 0 to remove, 0 to move\n");
         assert_contains(capture.text,
                         "is\n             broken, and the new one comes on Monday. See");
