@@ -60,6 +60,7 @@ struct Auditor {
         AuditorConfig config;
         sd_event_source *next; /* begins the next turn */
         bool at_start, asked, asked_heal;
+        bool is_left;         /* the audit of the start left an evacuated guest unchanged (waits) */
         Uuid asked_consumer;  /* consumer that will be healed; empty: none */
         EventAuthor asked_by; /* caller of that request to heal; "": none */
         uint64_t n_cycles;    /* number of cycles since the last audit by heal_cycles */
@@ -171,12 +172,16 @@ void auditor_require(Auditor *auditor)
         auditor->state.ended_usec = 0;
 }
 
-bool auditor_is_due(Auditor *auditor)
+bool auditor_is_due(Auditor *auditor, const char *waits)
 {
         uint64_t cycles = auditor->config.heal_cycles;
 
         if (auditor->config.claims->built_usec != auditor->built_usec)
                 auditor->at_start = true;
+        if (auditor->is_left && !waits) {
+                auditor->is_left = false;
+                auditor->at_start = true;
+        }
         if (cycles > 0 && ++auditor->n_cycles >= cycles) {
                 auditor->n_cycles = 0;
                 return true;
@@ -240,6 +245,14 @@ static void sum_up(Auditor *auditor)
         auditor->state.n_open = audit_count_open(&auditor->audit);
 }
 
+static bool has_evacuated(const Audit *audit)
+{
+        for (size_t i = 0; i < audit->n_items; i++)
+                if (audit->items[i].type == AUDIT_EVACUATED)
+                        return true;
+        return false;
+}
+
 /* Ends the audit: stores its results, or the error, and calls done. The start audit stays due after
  * an error, or after a heal of one consumer alone. If memory for the document or the problems is
  * short, that error is stored, but the audit of the start is over. */
@@ -253,8 +266,10 @@ static void finish(Auditor *auditor, const Error *error)
                 if (!document || take_findings(auditor) < 0)
                         error_oom(&auditor->state.error);
                 sum_up(auditor);
-                if (auditor->kind == AUDITOR_START || auditor->heals_all)
+                if (auditor->kind == AUDITOR_START || auditor->heals_all) {
                         auditor->at_start = false;
+                        auditor->is_left = auditor->input.waits && has_evacuated(&auditor->audit);
+                }
         } else {
                 log_debug("Cannot audit Placement: %s", error->text);
         }

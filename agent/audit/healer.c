@@ -136,7 +136,22 @@ static void note_healed(Healer *healer)
                   finding->text, finding->evidence);
 }
 
-/* Ends the claim of an evacuated guest. A claim that has ended already is no failure. */
+/* Returns true if the guest of the finding can be here again since the audit: it runs, or its claim
+ * was returned to a caller. */
+static bool can_be_back(const Healer *healer, const AuditFinding *finding)
+{
+        const ClaimService *service = healer->order.claims;
+        const HostDomain *domain =
+                service->facts ? host_facts_find_domain(service->facts, &finding->consumer) : NULL;
+
+        for (size_t i = 0; i < service->comparison.n_recent; i++)
+                if (service->comparison.recent[i].claim_id == finding->claim_id)
+                        return true;
+        return domain && domain->running;
+}
+
+/* Ends the claim of an evacuated guest, unless the guest can be back. A claim that has ended
+ * already is no failure. */
 static int end_claim(Healer *healer, AuditFinding *finding)
 {
         Claims *claims = healer->order.claims->claims;
@@ -146,11 +161,18 @@ static int end_claim(Healer *healer, AuditFinding *finding)
         int r = -ENODATA;
         char id[24];
 
+        if (can_be_back(healer, finding) ||
+            !claim_service_lock_consumer(healer->order.claims, &finding->consumer)) {
+                r = error_setf(&error, EBUSY, "The guest is here again, or a claim of it is made");
+                note_failure(healer, REPORT_E_CONFLICT, &error);
+                return r;
+        }
         if (claims) {
                 claims_set_author(claims, by);
                 r = claims_release(claims, finding->claim_id, EVACUATED_REASON, &error);
                 claims_set_author(claims, NULL);
         }
+        claim_service_unlock_consumer(healer->order.claims, &finding->consumer);
         if (r != 0)
                 return r == CLAIM_E_NOT_FOUND ? 0 : (note_failure(healer, -EIO, &error), r);
         snprintf(id, sizeof(id), "%" PRId64, finding->claim_id);

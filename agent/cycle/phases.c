@@ -137,6 +137,12 @@ static bool is_quiet(Tracker *tracker)
                        0;
 }
 
+/* Returns why an audit must leave all unchanged, or NULL. */
+static const char *find_hindrance(const Tracker *tracker)
+{
+        return tracker_status_find_hindrance(&tracker->status, &tracker->overwrites);
+}
+
 /* Returns true if this cycle does not check Placement, because nothing has changed for long. A
  * cycle with an own reason always checks: a request, a change of the host or its tree, an audit. */
 static bool skips_check(Tracker *tracker)
@@ -144,7 +150,7 @@ static bool skips_check(Tracker *tracker)
         if (tracker->n_waiters > 0 || tracker->cycle.wanted ||
             !cycle_pace_skips_check(&tracker->pace, clock_usec(CLOCK_BOOTTIME)))
                 return false;
-        tracker->cycle.audits = auditor_is_due(tracker->auditor);
+        tracker->cycle.audits = auditor_is_due(tracker->auditor, find_hindrance(tracker));
         return !tracker->cycle.audits;
 }
 
@@ -441,11 +447,23 @@ static int begin_overwrites(Tracker *tracker, Error *reterr)
         return r < 0 ? r : PHASE_ENDED;
 }
 
-/* Reads the consumers of the host if a retirement was requested. */
+/* Reads the consumers of the host if a retirement was requested. A host without a provider has
+ * none. While the hypervisor cannot be polled, the present guests are not known, so the request
+ * fails. */
 static int begin_check(Tracker *tracker, Error *reterr)
 {
+        const Error *unpolled = &tracker->status.hypervisor_error;
+
         if (tracker->retirement.kind == RETIRE_NONE)
                 return PHASE_SKIPPED;
+        if (unpolled->code) {
+                tracker->retirement.error = *unpolled;
+                error_prefixf(&tracker->retirement.error, unpolled->code,
+                              "The guests of this host are not known");
+                return PHASE_SKIPPED;
+        }
+        if (reporter_tree(tracker->reporter)->n_providers == 0)
+                return PHASE_ENDED;
         return reporter_gather(tracker->reporter, NULL, NULL, on_answer, tracker);
 }
 
@@ -655,11 +673,10 @@ static int begin_audit(Tracker *tracker, Error *reterr)
 {
         judge_spared_audit(tracker);
         if (tracker->config.dry_run ||
-            (!tracker->cycle.audits && !auditor_is_due(tracker->auditor)))
+            (!tracker->cycle.audits && !auditor_is_due(tracker->auditor, find_hindrance(tracker))))
                 return PHASE_SKIPPED;
-        if (auditor_begin(tracker->auditor, tracker->reporter,
-                          tracker_status_find_hindrance(&tracker->status, &tracker->overwrites),
-                          on_audited, tracker, reterr) >= 0)
+        if (auditor_begin(tracker->auditor, tracker->reporter, find_hindrance(tracker), on_audited,
+                          tracker, reterr) >= 0)
                 return PHASE_WAITS;
         auditor_give_up(tracker->auditor, reterr);
         return PHASE_SKIPPED;

@@ -44,7 +44,7 @@ void retirement_ask(Retirement *retirement, RetireKind kind, const EventAuthor *
 
 /* Begins a cycle: the last request becomes the retirement of this cycle, and the last result is
  * forgotten if there is a request. A cycle that ends before CYCLE_CHECK drops the request, without
- * a document and without an error here. */
+ * a document and without an error here. phases.c sets the error if the guests are not known. */
 void retirement_begin(Retirement *retirement);
 
 /* Checks the host, and keeps the result. Takes the consumers that reporter_gather() has read from

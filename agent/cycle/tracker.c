@@ -99,11 +99,14 @@ static uint64_t take_warm_start(Tracker *tracker)
         return 0;
 }
 
-/* Returns the time of the last audit, or 0 if the next start must audit. */
+/* Returns the time of the last audit, or 0 if the next start must audit. While this start has not
+ * judged yet whether it needs one, the time is that of the process before it, and does not count.
+ */
 static uint64_t find_clean_audit(const Tracker *tracker)
 {
         const AuditorState *audit = auditor_get_state(tracker->auditor);
-        bool clean = !audit->error.code && audit->n_open == 0 && audit->findings.n_items == 0 &&
+        bool clean = !tracker->spares_audit && !audit->error.code && audit->n_open == 0 &&
+                     audit->findings.n_items == 0 &&
                      audit->ended_usec > tracker->maker.claims->built_usec;
 
         return clean ? audit->ended_usec : 0;

@@ -72,6 +72,7 @@ typedef struct Case {
         const char *refused;
         bool only_other;       /* the operator named the other consumer */
         bool locked;           /* a claim is made for the consumer */
+        bool runs;             /* its guest runs here since the audit */
         const char *meanwhile; /* allocations that another client writes; NULL: none */
         FakeTrouble trouble;
         bool lasts;
@@ -106,7 +107,9 @@ static void heal(Agent *agent, const Case *row, AuditFinding findings[static 2])
         const Uuid i = make_uuid("i"), j = make_uuid("j"), host = make_uuid("host");
         Audit audit = { .items = findings, .n_items = 2 };
         HostDevice device = { .resource_class = "VGPU" };
+        HostDomain domain = { .uuid = i, .name = (char *)"i", .running = true };
         const HostFacts facts = { .devices = &device, .n_devices = 1 };
+        const HostFacts now = { .domains = &domain, .n_domains = row->runs };
         const AuditInput input = { .tree = agent->all, .root = host, .facts = &facts };
         HealerOrder order = { .claims = &agent->service,
                               .input = &input,
@@ -135,10 +138,12 @@ static void heal(Agent *agent, const Case *row, AuditFinding findings[static 2])
                 fake_placement_put(&i, row->meanwhile);
         fake_placement_trouble(row->trouble, 0, row->lasts);
         agent->n_healed = row->locked;
+        agent->service.facts = row->runs ? &now : NULL;
         assert_int_equal(healer_begin(&healer, &order, on_healed, NULL), 0);
         run(agent);
         healer_free(healer);
         allocations_free(order.consumers);
+        agent->service.facts = NULL;
 }
 
 #define HELD     "host VCPU=2,other VCPU=1"
@@ -183,6 +188,12 @@ static void test_table(void **state)
                 { "but claims end", HELD, "VCPU=2", .remedy = AUDIT_REMEDY_END_CLAIM,
                   .only_ends = true, .outcomes = { AUDIT_HEALED }, .trace = "ed", .left = HELD },
                 { "it ended", HELD, .remedy = AUDIT_REMEDY_END_CLAIM, .trace = "d", .left = HELD },
+                { "the claim stays if its guest is here again", HELD, "VCPU=2",
+                  .remedy = AUDIT_REMEDY_END_CLAIM, .runs = true, .outcomes = { AUDIT_FAILED },
+                  .trace = "d", .left = HELD },
+                { "and while another claim is made", HELD, "VCPU=2",
+                  .remedy = AUDIT_REMEDY_END_CLAIM, .locked = true, .outcomes = { AUDIT_FAILED },
+                  .trace = "d", .left = HELD },
                 { "adopted soon", HELD, .remedy = AUDIT_REMEDY_ADOPT, .outcomes = { AUDIT_HEALED },
                   .trace = "ad", .left = HELD },
                 { "the operator named another consumer", HELD, .remedy = AUDIT_REMEDY_RELEASE_SHARE,
