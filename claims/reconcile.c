@@ -161,6 +161,11 @@ typedef struct Guestless {
         bool confirmed, aged; /* aged: its guest is missing, or it is unconfirmed, for too long */
 } Guestless;
 
+static bool has_expired(const Work *work, const Claim *claim)
+{
+        return claim->expires_usec > 0 && claim->expires_usec <= work->now_usec;
+}
+
 /* Collects the facts about a claim without a guest. If Placement has answered about its consumer,
  * the time of the last answer is now. */
 static Guestless make_guestless(const Work *work, const Claim *claim, bool stopped)
@@ -177,7 +182,7 @@ static Guestless make_guestless(const Work *work, const Claim *claim, bool stopp
                                  !time_is_within(now, guestless.missing.since_usec,
                                                  work->input->expiry_usec);
         else
-                guestless.aged = claim->expires_usec > 0 && claim->expires_usec <= now;
+                guestless.aged = has_expired(work, claim);
         if (guestless.place != CONSUMER_UNREAD)
                 guestless.missing.asked_usec = now;
         return guestless;
@@ -522,23 +527,26 @@ static bool is_confirmed_by(const Work *work, const Claim *claim, const HostDoma
                 return true;
         if (domain->unread)
                 return false;
-        return (claim->expires_usec > 0 && claim->expires_usec <= work->now_usec) ||
-               (domain->running && claim_is_placed(claim) &&
-                strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0);
+        return has_expired(work, claim) || (domain->running && claim_is_placed(claim) &&
+                                            strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0);
 }
 
 /* Handles a claim whose guest is here. Any claim but a claimed one is compared with its guest, if
- * that can be read. */
+ * that can be read. Without Placement, the database ends claims that expired, so one whose guest
+ * cannot be read is extended. */
 static int handle_guest(Work *work, const Claim *claim, const HostDomain *domain)
 {
         const Claim *target = domain->unread ? NULL : find_target(work, claim);
 
         if (target && inspect_pair(work, claim, target, domain) < 0)
                 return -ENOMEM;
-        if (claim->state == CLAIM_STATE_CLAIMED)
-                return is_confirmed_by(work, claim, domain)
-                               ? add_of_claim(work, RECONCILE_CONFIRM, claim, domain)
+        if (claim->state == CLAIM_STATE_CLAIMED) {
+                if (is_confirmed_by(work, claim, domain))
+                        return add_of_claim(work, RECONCILE_CONFIRM, claim, domain);
+                return work->input->access == RECONCILE_NO_PLACEMENT && has_expired(work, claim)
+                               ? add_of_claim(work, RECONCILE_EXTEND, claim, domain)
                                : 0;
+        }
         /* A guest with two claims is not compared with either: it has the amounts of only one of
          * them. */
         if (domain->unread || guest_index_has_claim(&work->index, &claim->consumer, claim))

@@ -19,7 +19,8 @@
  *   CONFIRM   The guest of an unconfirmed claim is here, and the claim expired or its guest is no
  *             domain. Or the claim was made for the start of a server, and its guest runs. A domain
  *             that cannot be read confirms nothing. Also the claim that stays after a resize.
- *   EXTEND    A claim expired unconfirmed, but its consumer has allocations here.
+ *   EXTEND    A claim expired unconfirmed, but its consumer has allocations here, or, without
+ *             Placement, its guest is here and cannot be read.
  *   PLACE     A consumer without claim and guest gets a claim of its allocations, unless it can be
  *             the migration of a guest here. This needs the first complete read for a new claim
  *             database.
@@ -66,7 +67,8 @@ typedef enum ReconcileType {
         RECONCILE_READ, /* read the consumer's allocations, then call again */
         RECONCILE_ADOPT,
         RECONCILE_COMPLETE, /* from the answer about its consumer */
-        RECONCILE_EXTEND,   /* by the expiry time: its consumer has allocations here */
+        RECONCILE_EXTEND, /* by the expiry time: its consumer has allocations here, or its guest is
+                             here */
         RECONCILE_CONFIRM,
         RECONCILE_RELEASE,
         RECONCILE_CHECK,

@@ -532,7 +532,9 @@ static int run_turn(ComparisonRun *run, Error *reterr)
 }
 
 /* Ends a comparison with its result. A failure makes it due again, and so do consumers that must be
- * read first. Without Placement, also ends claims that expired. */
+ * read first. If it is due again already, because it left out an action or has old guests, the
+ * allocations of the providers are read again, too. Without Placement, a comparison that succeeded
+ * also ends claims that expired. */
 static void finish_run(ComparisonRun *run, int result, const Error *error)
 {
         ClaimService *service = run->service;
@@ -543,6 +545,8 @@ static void finish_run(ComparisonRun *run, int result, const Error *error)
         end_run(run, result == 0);
         (void)claim_service_is_unread(service);
         claim_service_note_step(service, result, error);
+        if (comparison->is_due)
+                comparison->held_stamp = 0;
         comparison->wants_answers = !claim_wanted_is_empty(&run->asked);
         if (comparison->wants_answers)
                 comparison->is_due = true;
@@ -550,7 +554,7 @@ static void finish_run(ComparisonRun *run, int result, const Error *error)
                 comparison->urgent_usec = 0;
         /* A claim that expired after the begin of the poll can have a guest that the poll missed.
          * So the begin of the poll is the limit. */
-        if (service->claims && run->access == RECONCILE_NO_PLACEMENT)
+        if (result == 0 && service->claims && run->access == RECONCILE_NO_PLACEMENT)
                 expire(service, comparison->facts.taken_usec);
 }
 
@@ -589,8 +593,8 @@ static int continue_run(ComparisonRun *run)
 /* Comparison with Placement */
 
 /* Begins the comparison with the answers. After a failure claims are compared without answers, and
- * the read of the providers' allocations is due again. Returns 1 if another turn follows, 0 if all
- * is done. */
+ * the read of the providers' allocations is due again. Answers that no comparison uses are dropped.
+ * Returns 1 if another turn follows, 0 if all is done. */
 static int compare_answered(ComparisonRun *run, int result, const Error *error)
 {
         if (result == 0) {
@@ -600,6 +604,8 @@ static int compare_answered(ComparisonRun *run, int result, const Error *error)
                 run->service->comparison.held_stamp = 0;
         }
         begin_run(run, RECONCILE_NO_READS);
+        if (!run->run)
+                forget_answers(&run->service->comparison);
         return continue_run(run);
 }
 

@@ -298,8 +298,8 @@ static void announce_released(const ReconcileWork *work, const ReconcileEffect *
         notify(work, CLAIM_EVENT_REMOVED, action->claim_id);
 }
 
-/* Extends a claim that expired while Placement has its allocations here. Its consumer is read again
- * after that time. */
+/* Extends a claim that expired while Placement has its allocations here, or its guest is here but
+ * cannot be read. It is decided again after that time. */
 static int extend(const ReconcileWork *work, ReconcileEffect *effect)
 {
         uint64_t expiry = work->order->expiry_usec > 0 ? work->order->expiry_usec : EXTEND_USEC;
@@ -313,9 +313,10 @@ static int extend(const ReconcileWork *work, ReconcileEffect *effect)
 
 static void announce_extended(const ReconcileWork *work, const ReconcileEffect *effect)
 {
-        log_info("Claim %" PRId64
-                 " of %s was not confirmed in time, but stays. Placement has its allocations here.",
-                 effect->action->claim_id, effect->action->consumer.text);
+        log_info("Claim %" PRId64 " of %s was not confirmed in time, but stays. %s.",
+                 effect->action->claim_id, effect->action->consumer.text,
+                 effect->action->domain ? "Its guest is here, and its domain cannot be read"
+                                        : "Placement has its allocations here");
         notify(work, CLAIM_EVENT_CHANGED, effect->action->claim_id);
 }
 

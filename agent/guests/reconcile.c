@@ -375,9 +375,9 @@ static bool is_current(const Turn *turn, ReconcileAction *action)
 
         if (!turn->run->is_later)
                 return true;
-        if (action->type == RECONCILE_RELEASE && can_have_guest(turn, action->claim_id))
-                return false;
         if (action->domain && !(action->domain = find_guest(turn, action)))
+                return false;
+        if (action->type == RECONCILE_RELEASE && can_have_guest(turn, action->claim_id))
                 return false;
         if (action->claim_id == 0)
                 return can_have_claim(turn, &action->consumer) &&

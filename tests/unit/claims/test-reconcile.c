@@ -53,21 +53,28 @@ static void test_table(void **state)
 static void test_unread_guest(void **state)
 {
         static const struct {
-                const char *claim, *problem;
+                const char *claim;
+                ReconcileAccess access;
+                const char *actions, *problem;
         } rows[] = {
-                { "g confirmed vcpus=7 vgpus=1 mdev=9", NULL },
-                { "g claimed expires=1000 vcpus=7", NULL },
-                { "", "guest g has no claim, and its domain cannot be read" },
+                { "g confirmed vcpus=7 vgpus=1 mdev=9", RECONCILE_NO_PLACEMENT, "", NULL },
+                { "g claimed expires=1000 vcpus=7", RECONCILE_CAN_READ, "", NULL },
+                /* Otherwise the database would end it. */
+                { "g claimed expires=1000 vcpus=7", RECONCILE_NO_PLACEMENT, "extend 1", NULL },
+                { "g claimed expires=1001 vcpus=7", RECONCILE_NO_PLACEMENT, "", NULL },
+                { "", RECONCILE_NO_PLACEMENT, "",
+                  "guest g has no claim, and its domain cannot be read" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
                 _cleanup_(look_done) Look look;
 
                 look_begin(&look);
+                look.input.access = rows[i].access;
                 facts_guest(&look.facts, 'g', "")->unread = true;
                 look_add_claims(&look, rows[i].claim);
                 look_run(&look);
-                look_expect(&look, rows[i].claim, "", rows[i].problem);
+                look_expect(&look, rows[i].claim, rows[i].actions, rows[i].problem);
         }
 }
 

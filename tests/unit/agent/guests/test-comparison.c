@@ -26,6 +26,8 @@ static struct {
         const char *wanted, *held; /* letters of consumers; held: those of the whole host */
         bool all, cannot_ask, cannot_look;
         unsigned n_turns;  /* turns of the next comparison before its last one */
+        bool leaves_out;   /* comparisons leave an action out, so another one is due */
+        int result;        /* result of comparisons */
         size_t n_asked;    /* number of consumers in the request */
         size_t n_answered; /* number of consumers in the answer */
         GatherDone looked;
@@ -105,8 +107,9 @@ int claim_reconcile(ClaimReconcile *run, ClaimService *service, const ReconcileI
                 check_answers(order, holding);
         }
         note(order->access == RECONCILE_CAN_READ ? 'c' : 'w');
+        service->comparison.is_due |= world.leaves_out;
         if (!wanted)
-                return 0;
+                return world.result;
         wanted->all = world.all;
         wanted->uuids = calloc(strlen(world.wanted) + 1, sizeof(Uuid));
         for (const char *letter = world.wanted; *letter; letter++)
@@ -254,7 +257,7 @@ typedef struct Row {
         bool cancelled_late; /* after the providers were read */
         int result;          /* result of the read */
         bool moved;          /* another writer changed an allocation of the host */
-        bool cannot_look;
+        bool cannot_look, leaves_out;
         int looked;     /* result of reading the providers */
         bool no_claims; /* the database is not open */
         const char *trace;
@@ -294,6 +297,7 @@ static void check(const Fixture *fixture, const Row *row)
         world.held = row->held ? row->held : "";
         world.cannot_ask = row->cannot_ask;
         world.cannot_look = row->cannot_look;
+        world.leaves_out = row->leaves_out;
         if (row->held)
                 world.tree = make_tree(TREE);
         else
@@ -315,7 +319,8 @@ static void check(const Fixture *fixture, const Row *row)
         assert_int_equal(world.n_answered, row->n_answered);
         if (row->moved && row->looked == 0 && !row->cannot_look && !row->cancelled)
                 assert_int_equal(service->comparison.held_stamp,
-                                 row->result == 0 && !row->cancelled_late ? 12 : 0);
+                                 row->result == 0 && !row->cancelled_late && !row->leaves_out ? 12
+                                                                                              : 0);
         provider_tree_free(world.tree);
         claim_service_free(service);
 }
@@ -347,6 +352,8 @@ static void test_asks_placement(void **state)
                   .n_asked = 1, .n_answered = 1 },
                 { "another writer, and no claim is concerned", "", .held = "", .moved = true,
                   .trace = "p|fhcd" },
+                { "the same, and an action was left out", "", .held = "", .moved = true,
+                  .leaves_out = true, .trace = "p|fhcd" },
                 { "another writer changed what a claim holds", "x", .held = "", .moved = true,
                   .trace = "p|fhcgawdf", .n_asked = 1, .n_answered = 1 },
                 { "the same, and Placement is away then", "x", .held = "", .moved = true,
@@ -577,6 +584,36 @@ static void test_a_clock_that_is_set_moves_times(void **state)
         claim_service_free(service);
 }
 
+/* Without Placement, a claim that expired before the poll ends with the next comparison that
+ * succeeds. */
+static void test_expired_claims_end(void **state)
+{
+        const Fixture *fixture = *state;
+        ClaimService *service = open_service(fixture, NULL);
+        _cleanup_(snapshot_unrefp) Snapshot *poll = NULL;
+        ClaimRequest request = { .consumer = make_guest('e'), .consumer_type = CLAIM_TYPE_GUEST };
+        const ClaimPlacing placing = { 0 };
+        _cleanup_(claim_freep) Claim *claim = NULL;
+
+        make_request(&request.resources, "VCPU=1");
+        assert_int_equal(claims_claim(service->claims, &request, &placing, &claim, NULL, NULL), 0);
+        resource_request_done(&request.resources);
+        assert_int_equal(claims_extend(service->claims, claim->id, 10 * SEC, NULL), 0);
+        poll = make_poll("", 11 * SEC);
+        claim_service_set_snapshot(service, poll, NULL);
+        for (int result = -ENOMEM; result <= 0; result += ENOMEM) {
+                memset(&world, 0, sizeof(world));
+                world.wanted = "";
+                world.result = result;
+                compare_alone(service);
+                claim = claim_free(claim);
+                assert_int_equal(
+                        claims_find(service->claims, &request.consumer, false, &claim, NULL),
+                        result < 0 ? 0 : CLAIM_E_NOT_FOUND);
+        }
+        claim_service_free(service);
+}
+
 static void on_adopted(void *userdata)
 {
         note('!');
@@ -689,4 +726,4 @@ static int tear_down(void **state)
 TEST_MAIN_WITH(set_up, tear_down, test_asks_placement, test_ends, test_questions_are_left,
                test_takes_turns, test_polls, test_devices_of_an_ended_claim_are_withheld,
                test_jumps, test_clock_jump_moves_earlier_times, test_ends_of_time,
-               test_a_clock_that_is_set_moves_times)
+               test_a_clock_that_is_set_moves_times, test_expired_claims_end)
