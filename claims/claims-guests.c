@@ -659,9 +659,16 @@ static int name_missing(Claims *claims, const Claim *claim, size_t allocation,
         return MIN(r, 0);
 }
 
+/* Returns true if the claim can get this device of its guest: no other claim has it. */
+static bool can_name(const Claim *claim, const char *address, const Taken *taken)
+{
+        return !claim_has_pci(claim, address) &&
+               taken_blocks_pci(taken, address, NULL) == TAKEN_BLOCK_NONE;
+}
+
 /* Adds the devices of a claim that has an amount of a set, but names too few: a free partition, or
  * with a domain those of the guest. Returns CLAIM_E_NO_CAPACITY with words if there is no partition
- * of the amount. */
+ * of the amount, or another claim has a device of it. */
 static int name_partition(Claims *claims, const Claim *claim, const Provider *provider,
                           const DeviceSet *set, uint64_t amount, const HostDomain *domain,
                           DeviceList *ret, Error *reterr)
@@ -673,12 +680,11 @@ static int name_partition(Claims *claims, const Claim *claim, const Provider *pr
         _cleanup_(taken_done) Taken taken = { 0 };
         int r;
 
-        if (!domain) {
-                r = claims_taken(claims, &taken, reterr);
+        r = take_stock(claims, domain, &taken, reterr);
+        if (r < 0 || !domain)
                 return r < 0 ? r
                              : claims_choose_pci(claims, provider, set->resource_class, suffix,
                                                  amount, &taken, ret, reterr);
-        }
         if (!partition || device_members_count(partition->members) != amount) {
                 error_setf(reterr, ENODEV, "guest %.60s has no partition of %s for its claim",
                            domain->name, set->name);
@@ -687,15 +693,22 @@ static int name_partition(Claims *claims, const Claim *claim, const Provider *pr
         for (size_t i = 0; i < n; i++) {
                 const HostPci *pci = host_facts_find_pci(claims->facts, devices[i]);
 
-                if (pci && !claim_has_pci(claim, devices[i]) &&
-                    claims_add_pci(ret, provider, suffix, pci) < 0)
+                if (!pci || claim_has_pci(claim, devices[i]))
+                        continue;
+                if (!can_name(claim, devices[i], &taken)) {
+                        error_setf(reterr, EBUSY, "another claim has %s of guest %.60s", devices[i],
+                                   domain->name);
+                        return CLAIM_E_NO_CAPACITY;
+                }
+                if (claims_add_pci(ret, provider, suffix, pci) < 0)
                         return error_oom(reterr);
         }
         return 0;
 }
 
-/* Adds the missing PCI devices of one allocation. Returns CLAIM_E_NO_CAPACITY with words if there
- * are not enough. */
+/* Adds the missing PCI devices of one allocation. The devices of a claim that was made for the
+ * start of a server stay unnamed until its domain shows them: Nova has chosen them. Returns
+ * CLAIM_E_NO_CAPACITY with words if there are not enough. */
 static int name_missing_pci(Claims *claims, const Claim *claim, size_t allocation,
                             const ResourceAmount *item, const HostDomain *domain, DeviceList *ret,
                             Error *reterr)
@@ -708,23 +721,22 @@ static int name_missing_pci(Claims *claims, const Claim *claim, size_t allocatio
                                                item->resource_class, NULL);
         int r;
 
-        if (n >= item->amount)
+        if (n >= item->amount || (!domain && strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0))
                 return 0;
         if (first && first->set)
                 return name_partition(claims, claim, &provider, first->set, item->amount, domain,
                                       ret, reterr);
-        if (!domain) {
-                r = claims_taken(claims, &taken, reterr);
+        r = take_stock(claims, domain, &taken, reterr);
+        if (r < 0 || !domain)
                 return r < 0 ? r
                              : claims_choose_pci(claims, &provider, item->resource_class,
                                                  suffix_of(claim, &provider.uuid), item->amount - n,
                                                  &taken, ret, reterr);
-        }
         for (size_t i = 0; i < domain->n_pci && n < item->amount; i++) {
                 const HostPci *pci = host_facts_find_pci(claims->facts, domain->pci[i]);
                 size_t at = pci ? find_pci_provider(claims, pci) : SIZE_MAX;
 
-                if (at == SIZE_MAX || claim_has_pci(claim, domain->pci[i]) ||
+                if (at == SIZE_MAX || !can_name(claim, domain->pci[i], &taken) ||
                     strcmp(pci->resource_class, item->resource_class) != 0 ||
                     !uuid_equal(&claims->view->tree->providers[at]->uuid, &provider.uuid))
                         continue;

@@ -580,11 +580,14 @@ static bool lacks_identity(const HostFacts *facts, const Claim *claim)
         return false;
 }
 
-/* Returns 1 if the claim must be checked again, or -ENOMEM. */
+/* Returns 1 if the claim must be checked again, or -ENOMEM. Missing devices of a claim for the
+ * start of a server are named when its domain is here. */
 static int must_check(const Work *work, const Claim *claim, const HostDomain *domain)
 {
+        bool names = domain || strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) != 0;
+
         if (strcmp(claim->boot_id, work->input->boot_id) != 0 ||
-            device_count_missing(work->input->facts, work->input->node, claim) > 0 ||
+            (names && device_count_missing(work->input->facts, work->input->node, claim) > 0) ||
             lacks_identity(work->input->facts, claim) ||
             (domain && claim->layout.n_cells == 0 && domain->layout.n_cells > 0))
                 return 1;

@@ -306,6 +306,47 @@ static void test_checking_again(void **state)
         assert_store_sane(fixture->path);
 }
 
+#define CARD "0000:81:00.0"
+
+/* A claim that names no device gets that of its guest, but not one of another claim. */
+static void test_checking_names_no_device_of_another_claim(void **state)
+{
+        static char functions[2][HOST_ADDRESS_SIZE] = { "0000:81:00.1", "0000:81:00.2" };
+        Fixture *fixture = *state;
+        _cleanup_(claim_freep) Claim *other = NULL, *claim = NULL, *checked = NULL;
+        HostPci pci[2];
+        HostDomain domain = { .name = "g", .running = true, .n_pci = 1 };
+        HostFacts facts = { .taken_usec = 1000 * USEC_PER_SEC, .pci = pci, .n_pci = 2 };
+        bool changed;
+
+        for (size_t i = 0; i < 2; i++)
+                pci[i] = (HostPci){ .name = functions[i],
+                                    .address = functions[i],
+                                    .provider = CARD,
+                                    .resource_class = "SRIOV_NET_VF",
+                                    .cell = HOST_CELL_NONE };
+        assert_true(fixture_open(fixture) >= 0);
+        fixture_set_host(fixture, "host VCPU=8; host_" CARD "<host SRIOV_NET_VF=2");
+        assert_int_equal(fixture_claim(fixture, "y", "SRIOV_NET_VF=1", &claim), CLAIM_DONE);
+        assert_int_equal(claim->n_devices, 0);
+        claims_set_facts(fixture->claims, &facts);
+        assert_int_equal(fixture_claim(fixture, "x", "SRIOV_NET_VF=1", &other), CLAIM_DONE);
+        assert_string_equal(other->devices[0].address, functions[0]);
+        for (size_t i = 0; i < 2; i++) {
+                Error error = ERROR_NULL;
+
+                checked = claim_free(checked);
+                domain.uuid = claim->consumer;
+                domain.pci = &functions[i];
+                assert_int_equal(
+                        claims_check_again(fixture->claims, claim->id, &domain, &changed, &error),
+                        i == 0 ? CLAIM_E_NO_CAPACITY : CLAIM_DONE);
+                assert_int_equal(claims_get(fixture->claims, claim->id, &checked, NULL), 0);
+                assert_int_equal(checked->n_devices, i);
+        }
+        assert_string_equal(checked->devices[0].address, functions[1]);
+}
+
 /* Calls claims_prepare() for a guest that is off, with that number of CPUs and those mdevs. */
 static int prepare(Fixture *fixture, FactsFixture *facts, char letter, uint64_t vcpus,
                    const char *mdevs, Claim **ret, Claim **ret_ended)
@@ -544,6 +585,7 @@ TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown,
                 test_the_fit_knows_what_guests_have, test_device_of_renamed_provider_is_not_offered,
                 test_mdev_of_renamed_device_is_taken, test_not_before_the_host_is_known,
                 test_adoption, test_adoption_of_what_does_not_fit, test_checking_again,
+                test_checking_names_no_device_of_another_claim,
                 test_hook_keeps_the_claim_of_a_starting_server,
                 test_a_guest_that_starts_gets_what_it_names,
                 test_claim_of_running_guest_is_not_written,
