@@ -143,7 +143,7 @@ static void read_identity(const json_t *object, const char *key,
 }
 
 /* Reads a device and checks it, because a tree with a bad inventory would be refused by
- * Placement. */
+ * Placement. release() limits the reserved amount to the total. */
 static int read_device(const json_t *object, LedgerDevice *device, Error *reterr)
 {
         const char *name, *parent, *resource_class;
@@ -170,7 +170,7 @@ static int read_device(const json_t *object, LedgerDevice *device, Error *reterr
             (r = string_set_from_json(members, &device->members, reterr)) < 0)
                 return r;
         if (!resource_class_valid(resource_class) || device->total == 0 ||
-            device->total > INVENTORY_MAX_AMOUNT || device->reserved > device->total)
+            device->total > INVENTORY_MAX_AMOUNT || device->reserved > INVENTORY_MAX_AMOUNT)
                 return error_setf(reterr, EBADMSG, "An inventory is out of range");
         for (size_t i = 0; i < device->traits.n_items; i++)
                 if (!resource_class_valid(device->traits.items[i]))

@@ -58,7 +58,8 @@ typedef struct LedgerDevice {
         Uuid parent; /* parent of the provider; null in ledgers of older versions */
         char *resource_class;
         uint64_t total;    /* capacity when it was present last */
-        uint64_t reserved; /* reserved amount of other writers while it was present */
+        uint64_t reserved; /* reserved amount of other writers before it was withheld; can be larger
+                              than total */
         StringSet traits;
         StringSet members; /* parts of the device: PCI addresses and uuids of mdevs */
         Uuid boot;         /* boot in which it was present last */

@@ -575,41 +575,64 @@ static void test_due_time_of_devices(void **state)
 }
 
 /* A card comes back with another number of functions, and the driver keeps the operator's reserved
- * amount. */
+ * amount. The agent is restarted after each cycle. */
 static void test_the_operators_reservation_survives_another_total(void **state)
 {
-        DeviceLedger ledger = DEVICE_LEDGER_INIT;
         static const struct {
-                const char *host;
-                uint64_t total, reserved, expected; /* 0: not reported */
-        } cycles[] = { { GPU, 4, 1, 1 }, { GPU, 0, 0, 4 }, { GPU, 8, 4, 1 }, { GPU, 8, 1, 1 } };
-        DeviceUpdateInput input = { 0 };
-        char change[16] = "";
+                unsigned hold_sec;
+                struct {
+                        uint64_t total, reserved, expected; /* total 0: not reported */
+                        unsigned seconds;
+                } cycles[6];
+        } cases[] = {
+                { 0, { { 4, 1, 1, 0 }, { 0, 0, 4, 1 }, { 8, 4, 1, 2 }, { 8, 1, 1, 3 } } },
+                /* For a time the card has fewer functions than the operator has reserved. */
+                { 30,
+                  { { 4, 3, 3, 1000 },
+                    { 0, 0, 4, 1001 },
+                    { 2, 2, 2, 1002 },
+                    { 2, 2, 2, 1003 },
+                    { 4, 2, 4, 1004 },
+                    { 4, 4, 3, 1032 } } },
+        };
+        _cleanup_(snapshot_unrefp) Snapshot *host = host_new(GPU);
 
-        for (size_t i = 0; i < ARRAY_SIZE(cycles); i++) {
-                Provider *root, *provider;
-                _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
-                _cleanup_(snapshot_unrefp) Snapshot *host = host_new(cycles[i].host);
-                Inventory record = INVENTORY_DEFAULT(cycles[i].total);
-                Uuid uuid = uuid_make_child(&root->uuid, "card");
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                DeviceLedger ledger = DEVICE_LEDGER_INIT;
+                DeviceUpdateInput input = { .hold_usec = cases[i].hold_sec * USEC_PER_SEC };
+                char change[16] = "";
 
-                record.reserved = cycles[i].reserved;
-                if (record.total > 0) {
-                        assert_int_equal(provider_tree_add(tree, &uuid, "cn1_0000:41:00.0",
-                                                           &root->uuid, &provider, NULL),
+                assert_int_equal(uuid_from_text(BOOT_1, &input.boot), 0);
+                assert_int_equal(uuid_from_text(CONFIG_1, &input.config), 0);
+                for (size_t j = 0; j < ARRAY_SIZE(cases[i].cycles) && cases[i].cycles[j].expected;
+                     j++) {
+                        Provider *root, *provider;
+                        _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
+                        Inventory record = INVENTORY_DEFAULT(cases[i].cycles[j].total);
+                        Uuid uuid = uuid_make_child(&root->uuid, "card");
+
+                        input.now_usec = cases[i].cycles[j].seconds * USEC_PER_SEC;
+                        record.reserved = cases[i].cycles[j].reserved;
+                        if (record.total > 0) {
+                                assert_int_equal(provider_tree_add(tree, &uuid, "cn1_0000:41:00.0",
+                                                                   &root->uuid, &provider, NULL),
+                                                 0);
+                                assert_int_equal(
+                                        provider_set_inventory(provider, "CUSTOM_VF", &record), 0);
+                        }
+                        assert_int_equal(device_ledger_update(&ledger, host, tree, &root->uuid,
+                                                              &input, on_device_change, change,
+                                                              NULL),
                                          0);
-                        assert_int_equal(provider_set_inventory(provider, "CUSTOM_VF", &record), 0);
+                        provider = provider_tree_find_name(tree, "cn1_0000:41:00.0");
+                        assert_non_null(provider);
+                        assert_int_equal(provider_find_inventory(provider, "CUSTOM_VF")->reserved,
+                                         cases[i].cycles[j].expected);
+                        pass_through_json(&ledger);
                 }
-                assert_int_equal(device_ledger_update(&ledger, host, tree, &root->uuid, &input,
-                                                      on_device_change, change, NULL),
-                                 0);
-                provider = provider_tree_find_name(tree, "cn1_0000:41:00.0");
-                assert_non_null(provider);
-                assert_int_equal(provider_find_inventory(provider, "CUSTOM_VF")->reserved,
-                                 cycles[i].expected);
+                assert_string_equal(change, "-+");
+                device_ledger_done(&ledger);
         }
-        assert_string_equal(change, "-+");
-        device_ledger_done(&ledger);
 }
 
 /* A withheld device stays below its cell. It moves below the root only if the cell is gone. */
@@ -682,7 +705,7 @@ static void test_bad_json(void **state)
                 make_json("traits", json_pack("[s]", ""), false),
                 make_json("class", json_string("no class"), false),
                 make_json("total", json_integer(0), false),
-                make_json("reserved", json_integer(5), false),
+                make_json("reserved", json_integer(INT64_C(1) << 40), false),
                 make_json("parent", json_string("x"), false),
                 fixture_json("{}"),
                 fixture_json("{'devices': 5}"),
