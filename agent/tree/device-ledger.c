@@ -788,14 +788,12 @@ static void note_lost(Update *update, LedgerDevice *device)
         device->missing = true;
 }
 
-/* Returns the inventory that is published for a missing device. Its other fields are those of
- * Placement's inventory, if there is one, so that an operator's ratio survives. */
-static Inventory withheld_record(const Update *update, const LedgerDevice *device)
+/* Returns the inventory that is published for a missing device. If Placement's provider (before)
+ * has the inventory, the other fields are from there, so that an operator's ratio survives. */
+static Inventory withheld_record(const LedgerDevice *device, const Provider *before)
 {
-        const ProviderTree *before = update->input->before;
-        const Provider *provider = before ? provider_tree_find(before, &device->provider) : NULL;
         const Inventory *there =
-                provider ? provider_find_inventory(provider, device->resource_class) : NULL;
+                before ? provider_find_inventory(before, device->resource_class) : NULL;
         Inventory record = INVENTORY_DEFAULT(device->total);
 
         record.max_unit = device->total;
@@ -805,10 +803,14 @@ static Inventory withheld_record(const Update *update, const LedgerDevice *devic
         return record;
 }
 
-/* Puts the provider of a missing device back in the tree, with all capacity reserved. */
+/* Puts the provider of a missing device back in the tree, with all capacity reserved. Traits and
+ * aggregates are those of Placement's provider, if there is one, because these can change while the
+ * device is missing. */
 static int withhold(Update *update, LedgerDevice *device, Error *reterr)
 {
-        const Inventory record = withheld_record(update, device);
+        const ProviderTree *tree = update->input->before;
+        const Provider *before = tree ? provider_tree_find(tree, &device->provider) : NULL;
+        const Inventory record = withheld_record(device, before);
         const Provider *parent = provider_tree_find(update->tree, &device->parent);
         Provider *provider = provider_tree_find_name(update->tree, device->name);
         int r = 0;
@@ -822,7 +824,8 @@ static int withhold(Update *update, LedgerDevice *device, Error *reterr)
                 return r == -EEXIST ? -EINVAL : r;
         provider_clear_inventories(provider);
         if (provider_set_inventory(provider, device->resource_class, &record) < 0 ||
-            string_set_copy(&provider->traits, &device->traits) < 0)
+            string_set_copy(&provider->traits, before ? &before->traits : &device->traits) < 0 ||
+            (before && string_set_copy(&provider->aggregates, &before->aggregates) < 0))
                 return error_oom(reterr);
         if (!device->missing)
                 note_lost(update, device);

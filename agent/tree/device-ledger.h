@@ -115,7 +115,8 @@ typedef struct DeviceUpdateInput {
         const HostConfig *host; /* the types of devices, and whether a provider counts a card or its
                                    functions; NULL: neither matters */
         const Retained *retained;   /* inventories in use in Placement; NULL: no Placement */
-        const ProviderTree *before; /* Placement's tree, whose ratios are kept; NULL: not known */
+        const ProviderTree *before; /* Placement's tree, whose ratios, traits and aggregates are
+                                       kept; NULL: not known */
 } DeviceUpdateInput;
 
 typedef enum DeviceChange {

@@ -635,6 +635,50 @@ static void test_the_operators_reservation_survives_another_total(void **state)
         }
 }
 
+/* A withheld device has the traits and aggregates of Placement. Those of the ledger are for a
+ * provider that Placement does not have. */
+static void test_a_withheld_device_keeps_what_placement_has(void **state)
+{
+        static const struct {
+                const char *before; /* NULL: not known */
+                const char *expected;
+        } cases[] = {
+                { NULL, "cn1; cn1_pci_0000_41_00_0<cn1 VGPU=4/4/1/4 +CUSTOM_T" },
+                { "cn1", "cn1; cn1_pci_0000_41_00_0<cn1 VGPU=4/4/1/4 +CUSTOM_T" },
+                { "cn1; cn1_pci_0000_41_00_0<cn1 +CUSTOM_S @A",
+                  "cn1; cn1_pci_0000_41_00_0<cn1 VGPU=4/4/1/4 +CUSTOM_S @A" },
+                { "cn1; cn1_pci_0000_41_00_0<cn1 VGPU=4/0 +CUSTOM_T",
+                  "cn1; cn1_pci_0000_41_00_0<cn1 VGPU=4/4 +CUSTOM_T" },
+        };
+        const Uuid root = make_uuid("cn1");
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(snapshot_unrefp) Snapshot *there = host_new(GPU),
+                                                    *gone = host_new(NO_GPU);
+                _cleanup_(provider_tree_freep)
+                        ProviderTree *offered = make_tree(
+                                             "cn1; cn1_pci_0000_41_00_0<cn1 VGPU=4 +CUSTOM_T"),
+                                     *tree = make_tree("cn1"),
+                                     *before = cases[i].before ? make_tree(cases[i].before) : NULL,
+                                     *expected = make_tree(cases[i].expected);
+                DeviceLedger ledger = DEVICE_LEDGER_INIT;
+                DeviceUpdateInput input = { .before = before };
+                char change[16] = "";
+
+                assert_int_equal(uuid_from_text(BOOT_1, &input.boot), 0);
+                assert_int_equal(device_ledger_update(&ledger, there, offered, &root, &input,
+                                                      on_device_change, change, NULL),
+                                 0);
+                assert_int_equal(uuid_from_text(BOOT_2, &input.boot), 0);
+                assert_int_equal(device_ledger_update(&ledger, gone, tree, &root, &input,
+                                                      on_device_change, change, NULL),
+                                 0);
+                if (!provider_tree_equal(tree, expected))
+                        fail_msg("case %zu", i);
+                device_ledger_done(&ledger);
+        }
+}
+
 /* A withheld device stays below its cell. It moves below the root only if the cell is gone. */
 static void test_withheld_below_its_cell(void **state)
 {
@@ -766,5 +810,6 @@ TEST_MAIN(test_devices_after_a_reboot, test_a_listed_device_that_offers_nothing_
           test_flapping_device_stays_withheld, test_another_device,
           test_a_blocked_device_is_withheld, test_a_withheld_device_is_reported_as_back,
           test_an_unclean_device_is_withheld, test_due_time_of_devices,
-          test_withheld_below_its_cell, test_bad_json, test_a_uuid_that_another_provider_has,
+          test_a_withheld_device_keeps_what_placement_has, test_withheld_below_its_cell,
+          test_bad_json, test_a_uuid_that_another_provider_has,
           test_hold_from_the_future_is_ignored)
