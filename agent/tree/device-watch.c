@@ -369,16 +369,18 @@ static int list_withheld(DeviceWatch *watch, const Cordon *cordon, const StringS
 const DeviceFacts *device_watch_note_facts(DeviceWatch *watch, Claims *claims, const Cordon *cordon,
                                            const StringSet *left, const Snapshot *snapshot)
 {
-        bool changed = false;
+        bool changed;
+        int r;
 
         if (!has_vgpu_functions(snapshot) && watch->input.host->n_shapes == 0)
                 return &watch->facts;
-        if (vgpu_sizes_note(&watch->ledger.sizes, snapshot, &changed) < 0 ||
-            vgpu_sizes_copy(&watch->facts.sizes, &watch->ledger.sizes) < 0 ||
-            list_holdings(watch, claims) < 0 || list_withheld(watch, cordon, left) < 0)
-                return NULL;
-        watch->ledger.changed |= changed;
-        return &watch->facts;
+        r = vgpu_sizes_note(&watch->ledger.sizes, snapshot, &changed);
+        watch->ledger.changed |= changed; /* also if only some sizes were added */
+        return r < 0 || vgpu_sizes_copy(&watch->facts.sizes, &watch->ledger.sizes) < 0 ||
+                               list_holdings(watch, claims) < 0 ||
+                               list_withheld(watch, cordon, left) < 0
+                       ? NULL
+                       : &watch->facts;
 }
 
 /* Calls device_ledger_due_usec() with the time of the last update or call, because this function

@@ -5,6 +5,7 @@
 #include "agent/tree/device-watch.h"
 #include "tests/fixtures/host.h"
 #include "tests/fixtures/scratch-folder.h"
+#include "tests/shims/fail-alloc.h"
 
 #define HOLD_USEC (200 * USEC_PER_MSEC)
 #define GPU       "\"devices\": [{\"name\": \"pci_0000_41_00_0\", \"address\": \"0000:41:00.0\"}]"
@@ -63,4 +64,33 @@ static void test_an_unreadable_file_is_an_error(void **state)
         assert_non_null(strstr(error.text, "devices.json"));
 }
 
-TEST_MAIN(test_due_since_it_was_looked_at, test_an_unreadable_file_is_an_error)
+/* A size that memory was too short to pass on is still stored. */
+static void test_a_new_size_is_stored_after_a_lack_of_memory(void **state)
+{
+        _cleanup_(snapshot_unrefp) Snapshot *host = host_new(
+                "'devices': [{'name': 'pci_0000_c1_01_0', 'address': '0000:c1:01.0', "
+                "'vendor_id': 4318, 'product_id': 9913, 'physical_function': '0000:c1:00.0', "
+                "'is_vgpu_function': true, 'mdev_types': [{'id': 'nvidia-1436', "
+                "'name': 'NVIDIA L40S-48Q', 'available_instances': 1, 'created_instances': 0}]}]");
+        const HostConfig config = { 0 };
+        bool has_failed = true;
+
+        for (unsigned at = 0; has_failed; at++) {
+                _cleanup_(device_watch_freep) DeviceWatch *watch = NULL;
+                const DeviceFacts *facts;
+
+                assert_int_equal(device_watch_new(&watch, "/nonexistent", &config, NULL, HOLD_USEC,
+                                                  true, NULL),
+                                 0);
+                fail_alloc_at(at);
+                facts = device_watch_note_facts(watch, NULL, NULL, NULL, host);
+                has_failed = fail_alloc_done();
+                assert_int_equal(!facts, has_failed);
+                if (has_failed)
+                        assert_non_null(device_watch_note_facts(watch, NULL, NULL, NULL, host));
+                assert_true(watch->ledger.changed);
+        }
+}
+
+TEST_MAIN(test_due_since_it_was_looked_at, test_an_unreadable_file_is_an_error,
+          test_a_new_size_is_stored_after_a_lack_of_memory)
