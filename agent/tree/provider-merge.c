@@ -132,9 +132,10 @@ int provider_additions_from_json(const json_t *json, ProviderAdditions *ret, Err
 /* Removal of earlier additions */
 
 /* Removes the earlier additions to one provider from the tree, and lists them again: they stay
- * listed until base lacks them. An addition that base lacks is not removed. If the tree has it, it
- * is the driver's. If the driver begins to report an addition, it therefore leaves for one cycle
- * after its entry. */
+ * listed until base lacks them. That also holds for a provider that the tree lacks, because
+ * retained_apply() can bring it back with what base has. An addition that base lacks is not
+ * removed. If the tree has it, it is the driver's. If the driver begins to report an addition, it
+ * therefore leaves for one cycle after its entry. */
 static int remove_addition(Merge *merge, const ProviderAddition *addition)
 {
         Provider *provider = provider_tree_find(merge->tree, &addition->provider);
@@ -142,20 +143,30 @@ static int remove_addition(Merge *merge, const ProviderAddition *addition)
                 merge->base ? provider_tree_find(merge->base, &addition->provider) : NULL;
         ProviderAddition *kept;
 
-        if (!provider || !old)
+        if (!old)
                 return 0;
         if (ensure_addition(&merge->after, &addition->provider, &kept) < 0)
                 return -ENOMEM;
-        for (size_t i = 0; i < addition->traits.n_items; i++)
-                if (string_set_contains(&old->traits, addition->traits.items[i]) &&
-                    string_set_remove(&provider->traits, addition->traits.items[i]) &&
-                    string_set_add(&kept->traits, addition->traits.items[i]) < 0)
+        for (size_t i = 0; i < addition->traits.n_items; i++) {
+                const char *trait = addition->traits.items[i];
+
+                if (!string_set_contains(&old->traits, trait))
+                        continue;
+                if (provider)
+                        (void)string_set_remove(&provider->traits, trait);
+                if (string_set_add(&kept->traits, trait) < 0)
                         return -ENOMEM;
-        for (size_t i = 0; i < addition->classes.n_items; i++)
-                if (provider_find_inventory(old, addition->classes.items[i]) &&
-                    provider_remove_inventory(provider, addition->classes.items[i]) &&
-                    string_set_add(&kept->classes, addition->classes.items[i]) < 0)
+        }
+        for (size_t i = 0; i < addition->classes.n_items; i++) {
+                const char *resource_class = addition->classes.items[i];
+
+                if (!provider_find_inventory(old, resource_class))
+                        continue;
+                if (provider)
+                        (void)provider_remove_inventory(provider, resource_class);
+                if (string_set_add(&kept->classes, resource_class) < 0)
                         return -ENOMEM;
+        }
         return 0;
 }
 

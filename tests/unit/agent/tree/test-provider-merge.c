@@ -226,6 +226,37 @@ static void test_g2_13_remembers_until_it_is_gone(void **state)
         expect(f->foreign, "");
 }
 
+/* The driver removes a provider in use, and its retained inventory brings it back with the traits
+ * of Placement, after the merge. */
+static void test_g2_13_remembers_while_the_provider_is_retained(void **state)
+{
+        Fixture *f = *state;
+        static const char text[] = META "- {identification: {name: agent}, traits: {additional: "
+                                        "[CUSTOM_T]}}\n";
+        const Uuid uuid = f->foreign->uuid;
+
+        assert_int_equal(string_set_add(&f->foreign->traits, "CUSTOM_ADMIN"), 1);
+        merge(f, text);
+        for (int i = 0; i < 3; i++) {
+                _cleanup_(provider_tree_freep) ProviderTree *base = NULL;
+
+                assert_int_equal(provider_tree_copy(&base, f->tree), 0);
+                assert_true(provider_tree_remove(f->tree, &uuid));
+                merge_from(f, base, i == 0 ? text : META);
+                assert_int_equal(provider_tree_add(f->tree, &uuid, "agent", &f->root->uuid,
+                                                   &f->foreign, NULL),
+                                 0);
+                assert_int_equal(string_set_copy(&f->foreign->traits,
+                                                 &provider_tree_find(base, &uuid)->traits),
+                                 0);
+        }
+        expect(f->foreign, "CUSTOM_ADMIN CUSTOM_T OWNER_NOVA");
+        merge(f, META);
+        expect(f->foreign, "CUSTOM_ADMIN");
+        merge(f, META);
+        assert_int_equal(f->added.n_items, 0);
+}
+
 static void test_bad_state(void **state)
 {
         static const char *const texts[] = {
@@ -251,4 +282,5 @@ static void test_bad_state(void **state)
 TEST_MAIN_WITH(setup, teardown, test_a12_targets, test_g2_13_foreign_provider_in_the_second_cycle,
                test_the_driver_takes_an_addition_over, test_a12_foreign_inventory_costs_the_entry,
                test_g2_13_what_leaves_the_file_leaves_placement,
-               test_g2_13_remembers_until_it_is_gone, test_bad_state)
+               test_g2_13_remembers_until_it_is_gone,
+               test_g2_13_remembers_while_the_provider_is_retained, test_bad_state)
