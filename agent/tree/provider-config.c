@@ -30,6 +30,7 @@ struct ProviderConfig {
         char *owner_trait;
         bool read_only;          /* no file is written */
         bool quiet;              /* nothing is logged in this cycle */
+        bool unsaved;            /* the last write of the additions failed */
         ProviderAdditions added; /* additions to the tree that Placement has, or will have */
         StringSet last, current; /* problems of the last cycle and of this one */
 };
@@ -137,14 +138,18 @@ static bool is_same(const ProviderAdditions *a, const ProviderAdditions *b)
         return x && y && json_equal(x, y);
 }
 
+/* Writes the additions if they changed, or if the last write failed. */
 static int save_state(ProviderConfig *config, const ProviderAdditions *added, Error *reterr)
 {
         _cleanup_json_ json_t *json = NULL;
+        int r;
 
-        if (config->read_only || is_same(&config->added, added))
+        if (config->read_only || (!config->unsaved && is_same(&config->added, added)))
                 return 0;
         json = provider_additions_to_json(added);
-        return json ? state_file_write(config->state_file, json, reterr) : error_oom(reterr);
+        r = json ? state_file_write(config->state_file, json, reterr) : error_oom(reterr);
+        config->unsaved = r < 0;
+        return r;
 }
 
 /* Merges the entries. The new additions are stored before the tree is published. */
@@ -162,8 +167,9 @@ static int merge(ProviderConfig *config, ProviderTree *tree, const ProviderTree 
                 provider_additions_done(&added);
                 return 0;
         }
-        /* After a failed write and a restart, additions can stay in Placement for ever. That is
-         * better than a tree that is not published while the disk is full. */
+        /* The next cycle repeats a failed write. If the agent restarts before, additions can stay
+         * in Placement for ever. That is better than a tree that is not published while the disk is
+         * full. */
         if (save_state(config, &added, &error) < 0)
                 on_problem(error.text, config);
         provider_additions_done(&config->added);

@@ -95,6 +95,26 @@ static void test_an_unreadable_file_is_an_error(void **state)
         assert_non_null(strstr(error.text, "provider-config.json"));
 }
 
+/* A failed write of the additions is repeated, although they have not changed. */
+static void test_a_failed_write_is_repeated(void **state)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree("cn1 +COMPUTE_NODE");
+        _cleanup_(provider_config_freep) ProviderConfig *config = NULL;
+        _cleanup_free_ char *path = scratch_path(folder, "provider-config.json"), *text = NULL;
+
+        log_set_level(LOG_ERR);
+        assert_int_equal(provider_config_new(&config, folder, folder, "", false, NULL), 0);
+        write_yaml(folder, "a.yaml", "A");
+        scratch_mkdir(folder, "provider-config.json");
+        assert_int_equal(provider_config_apply(config, tree, tree, true, NULL), 0);
+        assert_int_equal(rmdir(path), 0);
+        assert_int_equal(provider_config_apply(config, tree, tree, true, NULL), 0);
+        text = scratch_read(folder, "provider-config.json");
+        assert_non_null(text);
+        assert_non_null(strstr(text, "CUSTOM_A"));
+}
+
 static void test_dry_run_writes_nothing(void **state)
 {
         _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
@@ -108,4 +128,5 @@ static void test_dry_run_writes_nothing(void **state)
 }
 
 TEST_MAIN(test_g2_13_over_restarts, test_a12_files_in_order, test_corrupt_state,
-          test_an_unreadable_file_is_an_error, test_dry_run_writes_nothing)
+          test_an_unreadable_file_is_an_error, test_a_failed_write_is_repeated,
+          test_dry_run_writes_nothing)
