@@ -42,30 +42,33 @@ static void notify(const ReconcileWork *work, ClaimEvent event, int64_t id)
                 claim_service_notify(work->service, event, claim);
 }
 
-/* Returns true if a claim of the consumer ended since the begin of the poll, or with started_only
- * less than POLL_AGE_USEC before it. The guest can be gone as well; the next poll shows it. Two
- * kinds of end do not count. The end of a claim that expired does not show that the guest is gone,
- * because it can have started late. A claim that ended because of a resize, or to be made again,
- * ended because its guest is here. A time of the future, after the clock was set back, is no
- * evidence of a late end. A claim that a migration took over has another consumer, and is not
- * found. Returns false if the database cannot be read. */
-static bool has_just_ended(const ReconcileWork *work, const Uuid *consumer)
+void reconcile_list_released(const ReconcileWork *work)
+{
+        uint64_t taken_usec = work->order->facts->taken_usec;
+        uint64_t age_usec = work->order->started_only ? MIN(taken_usec, POLL_AGE_USEC) : 0;
+
+        event_list_done(work->released);
+        (void)claims_list_releases(work->claims, taken_usec - age_usec, work->released, NULL);
+}
+
+/* Returns true if a listed claim was the guest's own, or one that a migration took over from it.
+ * The guest can be gone as well; the next poll shows it. Two kinds of end do not count. The end of
+ * a claim that expired does not show that the guest is gone, because it can have started late. A
+ * claim that ended because of a resize, or to be made again, ended because its guest is here. A
+ * time of the future, after the clock was set back, is no evidence of a late end. */
+static bool has_just_ended(const ReconcileWork *work, const Uuid *guest)
 {
         uint64_t now = clock_usec(CLOCK_REALTIME);
-        uint64_t age_usec = work->order->started_only ? POLL_AGE_USEC : 0;
-        ClaimList *list = work->ended;
 
-        if (list->n_claims == 0 && claims_list(work->claims, CLAIMS_ENDED, NULL, list, NULL) != 0)
-                return false;
-        for (size_t i = 0; i < list->n_claims; i++) {
-                const Claim *ended = list->claims[i];
+        for (size_t i = 0; i < work->released->n_events; i++) {
+                const Event *ended = &work->released->events[i];
 
-                if (uuid_equal(&ended->consumer, consumer) && ended->ended_usec <= now &&
-                    ended->ended_usec + age_usec > work->order->facts->taken_usec &&
-                    strcmp(ended->end_reason, CLAIM_EXPIRED) != 0 &&
-                    strcmp(ended->end_reason, CLAIM_RESIZED) != 0 &&
-                    strcmp(ended->end_reason, CLAIM_RESIZE_OVER) != 0 &&
-                    strcmp(ended->end_reason, CLAIM_FOLLOWED) != 0)
+                if ((strcmp(ended->consumer, guest->text) == 0 ||
+                     strcmp(ended->guest, guest->text) == 0) &&
+                    ended->usec <= now && strcmp(ended->reason, CLAIM_EXPIRED) != 0 &&
+                    strcmp(ended->reason, CLAIM_RESIZED) != 0 &&
+                    strcmp(ended->reason, CLAIM_RESIZE_OVER) != 0 &&
+                    strcmp(ended->reason, CLAIM_FOLLOWED) != 0)
                         return true;
         }
         return false;
@@ -165,8 +168,8 @@ int claim_complete(Claims *claims, int64_t id, const Consumer *holding, Error *r
 /* Actions. Each function writes, and fills the effect. It returns 0, an outcome of claims.h or a
  * negative errno, with the words of the effect. */
 
-/* Makes a claim of a guest, unless a claim of its consumer has just ended. The amounts of the new
- * claim count at once. If the consumer was not read yet, a later answer completes the claim. */
+/* Makes a claim of a guest, unless a claim of it has just ended. The amounts of the new claim count
+ * at once. If the consumer was not read yet, a later answer completes the claim. */
 static int adopt(const ReconcileWork *work, ReconcileEffect *effect)
 {
         const ReconcileAction *action = effect->action;

@@ -13,8 +13,7 @@ typedef struct ReconcileWork {
         ClaimService *service;
         const ReconcileInput *order;
         Claims *claims;
-        ClaimList *ended; /* claims that ended; an action fills it when it needs the list and the
-                             list is empty */
+        EventList *released; /* the claims of reconcile_list_released() */
 } ReconcileWork;
 
 /* The result of one action. */
@@ -35,9 +34,14 @@ static inline void reconcile_effect_done(ReconcileEffect *effect)
         claim_free(effect->before);
 }
 
+/* Replaces work->released by the claims that were released since the begin of the poll, or with
+ * started_only up to 30 s before it: the poll can still show their guests. The caller calls it
+ * before the actions of one transaction. If the claims cannot be read, there are none. */
+void reconcile_list_released(const ReconcileWork *work);
+
 /* Runs the action of the effect, which has nothing else yet, and fills the effect. The action is
  * not a RECONCILE_READ. The caller frees the effect with reconcile_effect_done(). An adoption does
- * nothing, without a problem, if a claim of its consumer has just ended. So does an extension of a
+ * nothing, without a problem, if a claim of its guest has just ended. So does an extension of a
  * claim that was confirmed since the decision. */
 void reconcile_act(const ReconcileWork *work, ReconcileEffect *effect);
 

@@ -81,8 +81,8 @@ struct ClaimReconcile {
         size_t n_recent;  /* ReconcileInput.n_recent at the decision */
         size_t next;      /* index of the next action */
         ReconcileProblems found;
-        ClaimList ended; /* ReconcileWork.ended of this turn */
-        int failure;     /* the first failure of an action, with its words; 0: none */
+        EventList released; /* ReconcileWork.released of the last group of actions */
+        int failure;        /* the first failure of an action, with its words; 0: none */
         Error words;
 };
 
@@ -99,7 +99,7 @@ ClaimReconcile *claim_reconcile_free(ClaimReconcile *run)
         seen_done(&run->seen);
         reconcile_done(&run->decided);
         reconcile_problems_done(&run->found);
-        claim_list_done(&run->ended);
+        event_list_done(&run->released);
         free(run);
         return NULL;
 }
@@ -465,6 +465,7 @@ static int act_some(const Turn *turn, Error *reterr)
         r = claims_begin_group(turn->work.claims, reterr);
         if (r < 0)
                 return r;
+        reconcile_list_released(&turn->work);
         r = act_group(turn, effects, &n);
         r = claims_end_group(turn->work.claims, r, &words);
         for (size_t i = 0; i < n; i++) {
@@ -560,13 +561,12 @@ int claim_reconcile(ClaimReconcile *run, ClaimService *service, const ReconcileI
                 .work = { .service = service,
                           .order = order,
                           .claims = service->claims,
-                          .ended = &run->ended },
+                          .released = &run->released },
                 .run = run,
         };
         uint64_t end_usec = clock_usec(CLOCK_MONOTONIC) + TURN_USEC;
         int r;
 
-        claim_list_done(&run->ended);
         run->is_later = true;
         if (run->n_listings == 0)
                 begin_listing(&turn);

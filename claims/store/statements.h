@@ -260,6 +260,10 @@ STATEMENT(FORGET_EVENTS, "DELETE FROM events WHERE claim_id = ?1")
 STATEMENT(TRIM_EVENTS, "DELETE FROM events WHERE id <= max((SELECT max(id) FROM events) - ?1,"
                        " (SELECT id FROM events WHERE usec >= ?2 ORDER BY id LIMIT 1) - 1)")
 STATEMENT(LAST_EVENT, "SELECT ifnull(max(id), 0) FROM events")
+STATEMENT(LIST_RELEASES,
+          "SELECT % FROM events e WHERE kind = '" EVENT_RELEASED "' AND usec > ?1"
+          " ORDER BY id DESC",
+          &event_row)
 STATEMENT(LIST_EVENTS,
           "SELECT % FROM events e WHERE id < ?1 AND NOT EXISTS (SELECT 1 FROM claims c"
           " WHERE c.id = e.claim_id AND c.write_state = 'pending') ORDER BY id DESC LIMIT ?2",

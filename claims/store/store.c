@@ -780,3 +780,15 @@ int claims_list_events(Claims *claims, int64_t before, EventList *ret, Error *re
         *ret = TAKE_STRUCT(list);
         return 0;
 }
+
+int claims_list_releases(Claims *claims, uint64_t after_usec, EventList *ret, Error *reterr)
+{
+        _cleanup_(event_list_done) EventList list = { 0 };
+        int r = store_each(claims, STATEMENT_LIST_RELEASES, VALUES(after_usec), add_event, &list,
+                           reterr);
+
+        if (r < 0)
+                return r;
+        *ret = TAKE_STRUCT(list);
+        return 0;
+}

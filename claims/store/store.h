@@ -135,6 +135,11 @@ int claims_note(Claims *claims, const EventNote *note, Error *reterr);
 int claims_last_event(Claims *claims, int64_t *ret, Error *reterr);
 int claims_list_events(Claims *claims, int64_t before, EventList *ret, Error *reterr);
 
+/* Yields the events of the claims that were released after a time (CLOCK_REALTIME), newest first.
+ * They name the guest of a claim that a migration took over, which an ended claim does not. Reads
+ * all events. ret must be zeroed. */
+int claims_list_releases(Claims *claims, uint64_t after_usec, EventList *ret, Error *reterr);
+
 /* Unclean devices: those that a guest had and that were not proved to be clean since
  * (claims/claim/unclean.h). A claim marks its devices when it is written. */
 

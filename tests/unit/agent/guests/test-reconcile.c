@@ -146,14 +146,43 @@ static void test_a_poll_is_older_than_the_end_of_a_claim(void **state)
                 if (steps[i].later)
                         facts.facts.taken_usec = UINT64_MAX / 4;
                 if (steps[i].set_back)
-                        free(run_sql(fixture->path,
-                                     "UPDATE ended_claims SET ended_usec = ended_usec * 2"));
+                        free(run_sql(fixture->path, "UPDATE events SET usec = usec * 2"));
                 assert_int_equal(
                         look(fixture, &facts, NULL, RECONCILE_NO_PLACEMENT, &problems, NULL), 0);
                 assert_int_equal(claims_count(fixture->claims, &n, NULL), 0);
                 assert_int_equal(n, steps[i].n_claims);
                 id += n > 0 && (n_before == 0 || steps[i].reason);
         }
+        reconcile_problems_done(&problems);
+}
+
+/* A migration took the claim of the guest over. The domain can be gone with that claim, too. */
+static void test_a_poll_is_older_than_the_end_of_a_migrations_claim(void **state)
+{
+        const Uuid guest = make_guest('g'), migration = make_guest('m');
+        const ClaimReported reported = { .generation = 1 };
+        Fixture *fixture = *state;
+        ReconcileProblems problems = { 0 };
+        FactsFixture facts;
+        ClaimMove move;
+        int64_t id;
+
+        trace[0] = '\0';
+        fixture_create(fixture, HOST);
+        make_facts(&facts);
+        facts_guest(&facts, 'g', "");
+        id = make_claim(fixture, CLAIM_WRITE_NONE, true);
+        assert_int_equal(
+                claims_begin_move(fixture->claims, &guest, &migration, "MIGRATION", &move, NULL),
+                0);
+        assert_int_equal(claims_end_move(fixture->claims, &move, &reported, true, NULL), 0);
+        claim_move_done(&move);
+        assert_int_equal(claims_release(fixture->claims, id, "migrated", NULL), 0);
+        assert_int_equal(look(fixture, &facts, NULL, RECONCILE_NO_PLACEMENT, &problems, NULL), 0);
+        assert_string_equal(trace, "");
+        facts.facts.taken_usec = UINT64_MAX / 4;
+        assert_int_equal(look(fixture, &facts, NULL, RECONCILE_NO_PLACEMENT, &problems, NULL), 0);
+        assert_string_equal(trace, "+");
         reconcile_problems_done(&problems);
 }
 
@@ -450,4 +479,5 @@ static void test_release_is_left_out_for_a_guest_that_came(void **state)
 TEST_MAIN_WITH(fixture_setup, fixture_teardown, test_acts, test_wanted, test_complete,
                test_check_with_a_change_and_a_problem, test_adopts_in_turns, test_releases_in_turns,
                test_release_is_left_out_for_a_guest_that_came,
-               test_a_poll_is_older_than_the_end_of_a_claim)
+               test_a_poll_is_older_than_the_end_of_a_claim,
+               test_a_poll_is_older_than_the_end_of_a_migrations_claim)
