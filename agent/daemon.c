@@ -222,14 +222,16 @@ static int check_read(Daemon *daemon, const Snapshot *snapshot, Error *reterr)
         Claims *claims = daemon->claims->claims;
 
         for (size_t i = 0; claims && i < snapshot->n_domains; i++) {
-                _cleanup_(claim_freep) Claim *claim = NULL;
+                _cleanup_(claim_list_done) ClaimList list = { 0 };
+                const SnapshotDomain *domain = &snapshot->domains[i];
 
-                if (snapshot->domains[i].unread && claims_find(claims, &snapshot->domains[i].uuid,
-                                                               false, &claim, NULL) != CLAIM_DONE)
+                if (domain->unread &&
+                    (claims_list(claims, CLAIMS_OF_GUEST, domain->uuid.text, &list, NULL) != 0 ||
+                     list.n_claims == 0))
                         return error_setf(
                                 reterr, EBADMSG,
                                 "cannot read guest %.60s (\"computectl status\" shows the reason)",
-                                snapshot->domains[i].name);
+                                domain->name);
         }
         return 0;
 }

@@ -176,7 +176,13 @@ class TestParts(DeviceCase):
                               check=False)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn('cannot read guest long', done.stderr)
-        self.libvirtd.define(guest_xml('long', uuid=self.libvirtd.virsh('domuuid', 'long').strip()))
+        # A claim has the devices of its guest, also while a migration has the claim.
+        guest = self.libvirtd.virsh('domuuid', 'long').strip()
+        self.agent.ctl('claim', '--consumer', guest, '--resources=VCPU=1')
+        self.agent.ctl('claim', '--consumer=5d0b6c3e-8a53-4c0f-9d62-3a1d7b6b4e09', '--resources=VGPU=1')
+        self.agent.ctl('move', guest, '5d0b6c3e-8a53-4c0f-9d62-3a1d7b6b4e0a')
+        self.agent.ctl('claim', '--consumer=5d0b6c3e-8a53-4c0f-9d62-3a1d7b6b4e0b', '--resources=VGPU=1')
+        self.libvirtd.define(guest_xml('long', uuid=guest))
         self.agent.wait_state('synced')
         self.assertEqual(self.agent.status()['host_unread'], '')
 
