@@ -90,7 +90,7 @@ static void forget(ClaimTask *task)
                 task->kind->forget(task);
 }
 
-/* Frees a task without its callback. Cancels its running request. */
+/* Frees a task without calling its callback. Cancels its running request. */
 static void drop_task(ClaimTask *task)
 {
         ClaimQueue *queue = task->queue;
@@ -113,8 +113,7 @@ ClaimQueue *claim_queue_free(ClaimQueue *queue)
 {
         if (!queue)
                 return NULL;
-        while (!TAILQ_EMPTY(&queue->tasks))
-                drop_task(TAILQ_FIRST(&queue->tasks));
+        claim_queue_dismiss(queue, "The agent ends");
         claim_service_on_adopted(queue->config.service, NULL, NULL);
         sd_event_source_disable_unref(queue->soon);
         sd_event_source_disable_unref(queue->turn);

@@ -92,7 +92,8 @@ typedef struct ClaimQueueConfig {
 /* Creates an empty queue. *config is copied. Returns -ENOMEM. */
 int claim_queue_new(ClaimQueue **ret, const ClaimQueueConfig *config);
 
-/* Drops all tasks without their callbacks. */
+/* Ends all tasks as claim_queue_dismiss() does, because their callers must free what they keep for
+ * the callback. */
 ClaimQueue *claim_queue_free(ClaimQueue *queue);
 DEFINE_CLEANUP(ClaimQueue *, claim_queue_free);
 

@@ -426,6 +426,19 @@ class TestClaims(PlacementClaimCase):
             wait_until(lambda: self.held(consumer) == {}, 20, 'the removal')
             self.assert_nothing_left(consumer)
 
+    def test_the_agent_ends_while_claims_wait(self):
+        """The callers get the end of the connection, and the next start rolls the claim back."""
+        consumer = str(uuid.uuid4())
+        words = ('claim', '--consumer', consumer, '--resources', 'VCPU=1')
+        with self.proxy.held(lambda: self.agent.ctl(*words, check=False), method='PUT', path='^/allocations/' + consumer) as claiming, \
+                self.agent.begin(*words) as process:
+            self.agent.stop()
+            self.assertIn('stopped during the call', claiming.result().stderr)
+            self.assertNotEqual(process.wait(20), 0)
+        self.agent.start('synced')
+        wait_until(lambda: self.held(consumer) == {}, 20, 'the removal')
+        self.assert_nothing_left(consumer)
+
 
 class TestMoves(PlacementClaimCase):
     def test_revert_while_the_other_host_still_holds_its_share(self):

@@ -317,6 +317,27 @@ static void test_dismissed(void **state)
         }
 }
 
+/* The agent ends: each waiting caller is called once, so that it can free what the call has. */
+static void test_freed(void **state)
+{
+        Uuid instance = make_uuid("i"), migration = make_uuid("m");
+        ClaimRequest request = { .consumer = instance };
+        Answer answers[3] = { { 0 } };
+        Agent agent;
+
+        agent_begin(&agent, *state, CLAIM_MODE_AUTO);
+        make_request(&request.resources, "VCPU=2");
+        claim_queue_claim(agent.queue, &request, on_done, &answers[0]);
+        claim_queue_claim(agent.queue, &request, on_done, &answers[1]);
+        claim_queue_move(agent.queue, &instance, &migration, NULL, NULL, on_done, &answers[2]);
+        agent_end(&agent);
+        for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
+                assert_true(answers[i].there);
+                assert_int_equal(answers[i].result, -EBUSY);
+        }
+        resource_request_done(&request.resources);
+}
+
 /* Until there is a session, a claim is made by the known state with CLAIM_MODE_AUTO, so nothing is
  * written before the answer. */
 static void test_writes_before_the_answer(void **state)
@@ -344,4 +365,4 @@ static void test_writes_before_the_answer(void **state)
 
 TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown, test_claims_with_placement,
                 test_trouble_at_every_request, test_twice_at_once, test_one_after_the_other,
-                test_dismissed, test_writes_before_the_answer)
+                test_dismissed, test_freed, test_writes_before_the_answer)
