@@ -24,6 +24,14 @@
 #define COLUMNS_MAX       9
 #define LABEL_WIDTH       9
 #define SHORT_UUID_LENGTH 8
+#define ROOMY             130 /* columns */
+
+/* Checks whether lines have space for whole uuids: at 130 columns or more, without a limit of the
+ * width, and with "all". */
+static bool is_roomy(const CtlStyle *style)
+{
+        return style->all || style->width == 0 || style->width >= ROOMY;
+}
 
 /* Adds the two table cells of an allocation: its provider and the amounts there. */
 static void add_allocation(CtlTable *table, const json_t *allocation, const CtlStyle *style)
@@ -94,7 +102,7 @@ static void add_time_cell(CtlTable *table, uint64_t usec, const CtlStyle *style)
 /* Adds the first letters of a uuid; the whole uuid if the style is roomy. */
 static void add_uuid(CtlTable *table, const char *uuid, const CtlStyle *style)
 {
-        if (ctl_style_is_roomy(style))
+        if (is_roomy(style))
                 ctl_table_cell(table, CTL_PLAIN, "%s", uuid);
         else
                 ctl_table_cell(table, CTL_PLAIN, "%.*s%s", SHORT_UUID_LENGTH, uuid,
@@ -184,8 +192,7 @@ static void print_guests(const json_t *guests, CtlPage *page)
 static void print_list(const json_t *claims, bool history, CtlPage *page)
 {
         const json_t *claim;
-        View view = { history, ctl_style_is_roomy(&page->style),
-                      have_names(claims) || page->columns };
+        View view = { history, is_roomy(&page->style), have_names(claims) || page->columns };
         CtlColumn columns[COLUMNS_MAX];
         CtlTable *table;
         size_t i;
@@ -604,8 +611,8 @@ static void add_event(CtlTable *table, const json_t *event, const CtlStyle *styl
         char text[CTL_TEXT_MAX];
 
         ctl_table_cell(table, CTL_PLAIN, "%s",
-                       ctl_style_is_roomy(style) ? ctl_text_time(text, usec)
-                                                 : ctl_text_relative(text, usec, style->now_usec));
+                       is_roomy(style) ? ctl_text_time(text, usec)
+                                       : ctl_text_relative(text, usec, style->now_usec));
         ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(event, "event"));
         ctl_table_number(table, ctl_json_u64(event, "claim"));
         if (guest[0] || !consumer[0])

@@ -24,7 +24,6 @@
 
 #define WIDTH_DEFAULT 80
 #define WIDTH_MAX     4096
-#define ROOMY         130 /* columns */
 
 /* The escape sequences that begin a colour. Green, yellow and red are bold too, and CTL_HEADING is
  * underlined. */
@@ -96,11 +95,6 @@ CtlStyle ctl_style_detect(FILE *output)
 const char *ctl_colour(const CtlStyle *style, CtlColour colour)
 {
         return style->colours ? sequences[colour] : "";
-}
-
-bool ctl_style_is_roomy(const CtlStyle *style)
-{
-        return style->all || style->width == 0 || style->width >= ROOMY;
 }
 
 static const char *colour_end(const CtlPage *page, CtlColour colour)

@@ -45,10 +45,6 @@ CtlStyle ctl_style_detect(FILE *output);
 /* Returns the escape sequence that begins a colour; "" without colours. Static. */
 const char *ctl_colour(const CtlStyle *style, CtlColour colour);
 
-/* Checks whether lines have space for whole uuids: at 130 columns or more, without a limit of the
- * width, and with "all". */
-bool ctl_style_is_roomy(const CtlStyle *style);
-
 /* Writes a text in that colour. The text is escaped, also newlines in it. */
 void ctl_page_write(CtlPage *page, CtlColour colour, const char *format, ...) _printf_(3, 4);
 
