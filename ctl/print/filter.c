@@ -350,10 +350,24 @@ static int add_parts(const json_t *host, Sought *sought)
         return 0;
 }
 
+/* Finds the device of the host's document with that libvirt name or PCI address, in letters of
+ * either case. Borrowed, or NULL. The empty word names no device. */
+static const json_t *find_device(const json_t *host, const char *what)
+{
+        const json_t *device;
+        size_t i;
+
+        json_array_foreach(json_object_get(host, "devices"), i, device)
+                if (what[0] && (strcasecmp(ctl_json_text(device, "name"), what) == 0 ||
+                                strcasecmp(ctl_json_text(device, "address"), what) == 0))
+                        return device;
+        return NULL;
+}
+
 /* Parses a word. host can be NULL. The caller calls sought_done(), and does not move ret. */
 static int read_word(const char *word, const json_t *host, Sought *ret)
 {
-        *ret = (Sought){ .word = word, .uuid = word, .device = ctl_host_find_device(host, word) };
+        *ret = (Sought){ .word = word, .uuid = word, .device = find_device(host, word) };
         ret->is_place = parse_place(word, &ret->is_cpu, &ret->number);
         ret->is_uuid = uuid_from_text(word, &ret->storage) == 0;
         if (ret->is_uuid)
@@ -384,9 +398,24 @@ static int keep_items(json_t *document, const char *list, const json_t *host, co
         return r;
 }
 
-int ctl_claims_keep(json_t *document, const json_t *host, const char *name)
+static bool is_provider(const json_t *tree, const char *name)
 {
-        return keep_items(document, "claims", host, name, has_device_or_provider);
+        const json_t *providers = json_object_get(tree, "providers");
+
+        return ctl_json_find(providers, "name", name) || ctl_json_find(providers, "uuid", name);
+}
+
+int ctl_claims_keep(json_t *document, const json_t *host, const json_t *tree, const char *name,
+                    Error *reterr)
+{
+        if (!find_device(host, name) && !is_provider(tree, name))
+                return error_setf(
+                        reterr, ENODEV,
+                        "\"%.60s\" is not a device of this host. See \"computectl tree\" and \"computectl discover\"",
+                        name);
+        return keep_items(document, "claims", host, name, has_device_or_provider) < 0
+                       ? error_oom(reterr)
+                       : 0;
 }
 
 /* Checks whether the host has that CPU or cell. */
@@ -405,18 +434,6 @@ static bool has_place(const json_t *host, bool cpu, unsigned number)
         return false;
 }
 
-const json_t *ctl_host_find_device(const json_t *host, const char *what)
-{
-        const json_t *device;
-        size_t i;
-
-        json_array_foreach(json_object_get(host, "devices"), i, device)
-                if (what[0] && (strcasecmp(ctl_json_text(device, "name"), what) == 0 ||
-                                strcasecmp(ctl_json_text(device, "address"), what) == 0))
-                        return device;
-        return NULL;
-}
-
 bool ctl_host_has(const json_t *host, const char *what)
 {
         unsigned number;
@@ -425,7 +442,7 @@ bool ctl_host_has(const json_t *host, const char *what)
 
         if (parse_place(what, &cpu, &number))
                 return has_place(host, cpu, number);
-        return uuid_from_text(what, &uuid) == 0 || ctl_host_find_device(host, what) ||
+        return uuid_from_text(what, &uuid) == 0 || find_device(host, what) ||
                ctl_json_find(json_object_get(host, "domains"), "name", what);
 }
 

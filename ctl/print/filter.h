@@ -34,9 +34,12 @@ void ctl_filter_apply(const CtlFilter *filter, json_t *document);
 
 /* Removes the claims that have neither the device (libvirt's name, PCI address, uuid of an mdev)
  * nor an allocation of the provider (name or uuid). A claim has a card also by one of its virtual
- * functions, or by an allocation of its provider. host: the host's document; NULL: the functions
- * and the provider of a card are unknown. Returns -ENOMEM if memory ran out. */
-int ctl_claims_keep(json_t *document, const json_t *host, const char *name);
+ * functions, or by an allocation of its provider. host, tree: the documents of the host. An unknown
+ * name is an error, because a typing error would look like a device without claims. Returns
+ * -ENODEV if the host has neither such a device (libvirt's name, PCI address) nor such a provider,
+ * or -ENOMEM, with words. */
+int ctl_claims_keep(json_t *document, const json_t *host, const json_t *tree, const char *name,
+                    Error *reterr);
 
 /* Removes the claims that do not match the word: a host CPU ("cpu:5"), a host cell ("cell:1"), or
  * any other word. For that, a claim matches if ctl_claims_keep() would keep it, or by the uuid of
@@ -46,10 +49,6 @@ int ctl_claims_keep(json_t *document, const json_t *host, const char *name);
  * address, or libvirt's name of a PCI device. Returns -ENOMEM if memory ran out. */
 int ctl_claims_find(json_t *document, const json_t *host, const char *what);
 
-/* Finds the device of the host's document with that libvirt name or PCI address, in letters of
- * either case. Borrowed, or NULL. The empty word names no device. */
-const json_t *ctl_host_find_device(const json_t *host, const char *what);
-
 /* Checks whether claims can be searched for that word: a device, the name of a domain, or cpu:N or
  * cell:N of the cells in the host's document. Any uuid counts too, because ended guests are not in
  * the document. */
@@ -57,5 +56,6 @@ bool ctl_host_has(const json_t *host, const char *what);
 
 /* Keeps the events of that claim (number), guest (name or uuid), consumer, provider (name alone) or
  * device (libvirt's name, address, uuid of the mdev). An event whose reason contains a uuid that is
- * sought stays too. host: as for ctl_claims_keep(). Returns -ENOMEM if memory ran out. */
+ * sought stays too. host NULL: the functions and the provider of a card are unknown. Returns
+ * -ENOMEM if memory ran out. */
 int ctl_events_find(json_t *document, const json_t *host, const char *what);

@@ -88,15 +88,7 @@ static int verb_uncordon(Ctl *ctl, Error *reterr)
         return change(ctl, "Uncordon", NULL, reterr);
 }
 
-static bool is_provider(const json_t *tree, const char *name)
-{
-        const json_t *providers = json_object_get(tree, "providers");
-
-        return ctl_json_find(providers, "name", name) || ctl_json_find(providers, "uuid", name);
-}
-
-/* Keeps only the claims of a device or provider. An unknown name is an error, because a typing
- * error would look like a device without claims. */
+/* Keeps only the claims of a device or provider. */
 static int keep_device(Ctl *ctl, const char *name, json_t *claims, Error *reterr)
 {
         _cleanup_json_ json_t *tree = NULL, *host = NULL;
@@ -104,14 +96,7 @@ static int keep_device(Ctl *ctl, const char *name, json_t *claims, Error *reterr
 
         if (r >= 0)
                 r = ctl_fetch(ctl, BUS_DOCUMENT_HOST, SNAPSHOT_FORMAT, &host, reterr);
-        if (r < 0)
-                return r;
-        if (!ctl_host_find_device(host, name) && !is_provider(tree, name))
-                return error_setf(
-                        reterr, ENODEV,
-                        "\"%.60s\" is not a device of this host. See \"computectl tree\" and \"computectl discover\"",
-                        name);
-        return ctl_claims_keep(claims, host, name) < 0 ? error_oom(reterr) : 0;
+        return r < 0 ? r : ctl_claims_keep(claims, host, tree, name, reterr);
 }
 
 /* Lists the claims that must move. The exit code is 0 without claims, else EXIT_OCCUPIED, so that
