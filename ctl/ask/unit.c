@@ -1,34 +1,28 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Reads the unit compute-agent.service from systemd, explains its state, checks its sandbox, and
- * compares the files of its credentials with the copies of the service. The result is the struct
- * CtlUnit.
+/* Reads the unit compute-agent.service from systemd, and explains its state. The result is the
+ * struct CtlUnit.
  *
  * Properties are read one by one, each with a call. The result is complete or empty: if one
- * property cannot be read, ctl_unit_read() fails. Only LoadCredential can be missing. The
- * comparison of credentials reads files. A user who cannot search the folder of the copies, which
- * root and the service can, learns only that the original file is missing. */
+ * property cannot be read, ctl_unit_read() fails. Only LoadCredential can be missing. */
 
 #include "ctl/ask/unit.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/array.h"
 #include "base/clock.h"
-#include "base/read-file.h"
 #include "base/string-set.h"
 #include "base/text.h"
 
-#define MANAGER              "org.freedesktop.systemd1"
-#define PATH                 MANAGER_PATH "/unit/compute_2dagent_2eservice"
-#define MANAGER_PATH         "/org/freedesktop/systemd1"
-#define UNIT                 MANAGER ".Unit"
-#define SERVICE              MANAGER ".Service"
-#define TIMEOUT_USEC         (2 * USEC_PER_SEC) /* longest wait for the answer of one call */
-#define CREDENTIAL_MAX_BYTES (16 * 1024)
+#define MANAGER      "org.freedesktop.systemd1"
+#define PATH         MANAGER_PATH "/unit/compute_2dagent_2eservice"
+#define MANAGER_PATH "/org/freedesktop/systemd1"
+#define UNIT         MANAGER ".Unit"
+#define SERVICE      MANAGER ".Service"
+#define TIMEOUT_USEC (2 * USEC_PER_SEC) /* longest wait for the answer of one call */
 
 void ctl_unit_done(CtlUnit *unit)
 {
@@ -156,17 +150,16 @@ static int get_sandbox(sd_bus *bus, CtlUnit *unit)
 /* Appends a credential. If a text cannot be copied (-ENOMEM), it stays in the list as NULL. */
 static int add_credential(CtlUnit *unit, const char *name, const char *path)
 {
-        CtlUnitCredential *grown =
-                reallocarray(unit->credentials, unit->n_credentials + 1, sizeof(CtlUnitCredential));
-        CtlUnitCredential *credential;
+        size_t i = unit->n_credentials;
+        void *grown = reallocarray(unit->credentials, i + 1, sizeof(*unit->credentials));
 
         if (!grown)
                 return -ENOMEM;
         unit->credentials = grown;
-        credential = &grown[unit->n_credentials++];
-        credential->name = strdup(name);
-        credential->path = strdup(path);
-        return credential->name && credential->path ? 0 : -ENOMEM;
+        unit->n_credentials++;
+        unit->credentials[i].name = strdup(name);
+        unit->credentials[i].path = strdup(path);
+        return unit->credentials[i].name && unit->credentials[i].path ? 0 : -ENOMEM;
 }
 
 /* Reads LoadCredential=, pairs of a name and a path. systemd before 247 has no such property. */
@@ -277,58 +270,4 @@ bool ctl_unit_explain(const CtlUnit *unit, Error *reterr)
         else
                 return false;
         return true;
-}
-
-/* Compares the folder with the writable folders of the sandbox: it must be one of these or below
- * one. A slash at the end of a writable folder is ignored. Without ProtectSystem=strict each folder
- * counts as writable. */
-bool ctl_unit_may_write(const CtlUnit *unit, const char *folder)
-{
-        if (!unit->read_only)
-                return true;
-        for (char **writable = unit->writable; writable && *writable; writable++) {
-                size_t n = strlen(*writable);
-
-                while (n > 1 && (*writable)[n - 1] == '/')
-                        n--;
-                if (strncmp(folder, *writable, n) == 0 &&
-                    (folder[n] == '\0' || folder[n] == '/' || n == 1))
-                        return true;
-        }
-        return false;
-}
-
-/* Returns the later of the times of the last changes of content and inode. A rename keeps the time
- * of the content, so only the time of the inode shows that another file was moved to this name. */
-static uint64_t changed_usec(const struct stat *st)
-{
-        return MAX(
-                (uint64_t)st->st_mtim.tv_sec * USEC_PER_SEC + (uint64_t)st->st_mtim.tv_nsec / 1000,
-                (uint64_t)st->st_ctim.tv_sec * USEC_PER_SEC + (uint64_t)st->st_ctim.tv_nsec / 1000);
-}
-
-const char *ctl_unit_compare_credential(const CtlUnitCredential *credential, const char *folder)
-{
-        static const char changed[] = "changed after the start of the service";
-        _cleanup_(text_free_secretp) char *mine = NULL, *its = NULL;
-        _cleanup_free_ char *copy = text_format("%s/%s", folder, credential->name);
-        struct stat file, st;
-        size_t n_mine, n_its;
-
-        /* systemd searches folders of its own for a credential with a relative path, so the agent
-         * does not know the file to compare with. */
-        if (!copy || credential->path[0] != '/')
-                return NULL;
-        if (stat(credential->path, &file) < 0)
-                return errno == ENOENT ? "is missing, so the next start fails" : NULL;
-        if (stat(copy, &st) < 0)
-                return errno == ENOENT && access(folder, X_OK) == 0
-                               ? "was added to the unit after the start of the service"
-                               : NULL;
-        /* If the credential's file and the service's copy can be read, their contents decide. If
-         * not, the times of the two files decide. */
-        if (read_file_text(credential->path, CREDENTIAL_MAX_BYTES, &mine, &n_mine, NULL) == 0 &&
-            read_file_text(copy, CREDENTIAL_MAX_BYTES, &its, &n_its, NULL) == 0)
-                return n_mine == n_its && memcmp(mine, its, n_mine) == 0 ? NULL : changed;
-        return changed_usec(&file) > changed_usec(&st) ? changed : NULL;
 }

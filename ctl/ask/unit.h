@@ -10,10 +10,6 @@
 /* First word of STATUS= when a start fails (agent/daemon.c). systemd keeps this text. */
 #define CTL_UNIT_FAILED "failed: "
 
-typedef struct CtlUnitCredential {
-        char *name, *path; /* parts of LoadCredential=NAME:PATH */
-} CtlUnitCredential;
-
 /* The texts are owned, and "" if systemd has none. */
 typedef struct CtlUnit {
         char *load_state;   /* "loaded", "not-found" */
@@ -28,7 +24,9 @@ typedef struct CtlUnit {
         /* ReadWritePaths= and the folders of state, run time, cache and logs as absolute paths;
          * NULL-terminated */
         char **writable;
-        CtlUnitCredential *credentials;
+        struct {
+                char *name, *path; /* parts of LoadCredential=NAME:PATH */
+        } * credentials;
         size_t n_credentials;
 } CtlUnit;
 
@@ -45,17 +43,3 @@ const char *ctl_unit_find_config(char *const argv[]);
 /* Stores why the agent does not answer if the unit failed, starts or is active. Otherwise, for
  * example if the unit is only stopped, returns false and stores nothing. Pure. */
 bool ctl_unit_explain(const CtlUnit *unit, Error *reterr);
-
-/* Checks whether the sandbox of the unit lets the service write below that folder. Only
- * ProtectSystem=strict restricts it here. Each folder outside of unit->writable then counts as
- * read-only, also those of BindPaths= and PrivateTmp=, and /dev. Symbolic links are not followed.
- * Pure. */
-bool ctl_unit_may_write(const CtlUnit *unit, const char *folder);
-
-/* Returns how the credential's file differs from the service's copy (static), or NULL if they are
- * equal or cannot be compared. If one of them cannot be read, or has more than 16 KiB, a file with
- * a later change counts as different. folder: of the copies. Blocks on the disk. */
-const char *ctl_unit_compare_credential(const CtlUnitCredential *credential, const char *folder);
-
-/* The folder where systemd keeps the copies for the running service. */
-#define CTL_UNIT_CREDENTIALS "/run/credentials/compute-agent.service"

@@ -16,7 +16,8 @@
  * the credentials with the copies of the service. Limit: the rights of the service need root. For
  * another user, only missing files are found among those that the configuration names. A
  * configuration file that this user cannot read is an error of the report, although the service
- * might read it. */
+ * might read it. A user who cannot search the folder of the copies, which root and the service can,
+ * learns only that the original file of a credential is missing. */
 
 #include "ctl/verbs/config.h"
 
@@ -26,13 +27,19 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "base/folder-owner.h"
+#include "base/read-file.h"
 #include "base/text.h"
 #include "config/file.h"
 #include "config/service-access.h"
 #include "config/table.h"
 
-#define HIDDEN "(not shown)"
+#define HIDDEN               "(not shown)"
+#define CREDENTIAL_MAX_BYTES (16 * 1024)
+
+/* The folder where systemd keeps the copies of credentials for the running service. */
+#define COPIES_FOLDER "/run/credentials/compute-agent.service"
 
 /* The state of the copying between two lines. */
 typedef struct Place {
@@ -190,6 +197,44 @@ void ctl_config_report_done(CtlConfigReport *report)
         *report = (CtlConfigReport){ 0 };
 }
 
+/* Returns the later of the times of the last changes of content and inode. A rename keeps the time
+ * of the content, so only the time of the inode shows that another file was moved to this name. */
+static uint64_t changed_usec(const struct stat *st)
+{
+        return MAX(
+                (uint64_t)st->st_mtim.tv_sec * USEC_PER_SEC + (uint64_t)st->st_mtim.tv_nsec / 1000,
+                (uint64_t)st->st_ctim.tv_sec * USEC_PER_SEC + (uint64_t)st->st_ctim.tv_nsec / 1000);
+}
+
+/* Returns how the credential's file differs from the service's copy (static), or NULL if they are
+ * equal or cannot be compared. If one of them cannot be read, or has more than 16 KiB, a file with
+ * a later change counts as different. folder: of the copies. Blocks on the disk. */
+static const char *compare_credential(const char *path, const char *name, const char *folder)
+{
+        static const char changed[] = "changed after the start of the service";
+        _cleanup_(text_free_secretp) char *mine = NULL, *its = NULL;
+        _cleanup_free_ char *copy = text_format("%s/%s", folder, name);
+        struct stat file, st;
+        size_t n_mine, n_its;
+
+        /* systemd searches folders of its own for a credential with a relative path, so the agent
+         * does not know the file to compare with. */
+        if (!copy || path[0] != '/')
+                return NULL;
+        if (stat(path, &file) < 0)
+                return errno == ENOENT ? "is missing, so the next start fails" : NULL;
+        if (stat(copy, &st) < 0)
+                return errno == ENOENT && access(folder, X_OK) == 0
+                               ? "was added to the unit after the start of the service"
+                               : NULL;
+        /* If the credential's file and the service's copy can be read, their contents decide. If
+         * not, the times of the two files decide. */
+        if (read_file_text(path, CREDENTIAL_MAX_BYTES, &mine, &n_mine, NULL) == 0 &&
+            read_file_text(copy, CREDENTIAL_MAX_BYTES, &its, &n_its, NULL) == 0)
+                return n_mine == n_its && memcmp(mine, its, n_mine) == 0 ? NULL : changed;
+        return changed_usec(&file) > changed_usec(&st) ? changed : NULL;
+}
+
 int ctl_config_compare_credentials(const CtlUnit *unit, StringSet *ret)
 {
         const char *folder =
@@ -197,11 +242,11 @@ int ctl_config_compare_credentials(const CtlUnit *unit, StringSet *ret)
                                                     else by computectl.c */
 
         for (size_t i = 0; i < unit->n_credentials; i++) {
-                const CtlUnitCredential *credential = &unit->credentials[i];
-                const char *how = ctl_unit_compare_credential(
-                        credential, folder && folder[0] ? folder : CTL_UNIT_CREDENTIALS);
-                _cleanup_free_ char *text = text_format("%s (credential %s) %s", credential->path,
-                                                        credential->name, how ? how : "");
+                const char *path = unit->credentials[i].path, *name = unit->credentials[i].name;
+                const char *how = compare_credential(path, name,
+                                                     folder && folder[0] ? folder : COPIES_FOLDER);
+                _cleanup_free_ char *text =
+                        text_format("%s (credential %s) %s", path, name, how ? how : "");
 
                 if (!text || (how && string_set_add(ret, text) < 0))
                         return -ENOMEM;
@@ -224,6 +269,26 @@ static void remove_loaded(const CtlUnit *unit, StringSet *files)
         }
 }
 
+/* Checks whether the sandbox of the unit lets the service write below that folder. Only
+ * ProtectSystem=strict restricts it here. The folder must then be one of unit->writable or below
+ * one, so each other folder counts as read-only, also those of BindPaths= and PrivateTmp=, and
+ * /dev. A slash at the end of a writable folder is ignored. Symbolic links are not followed. */
+static bool may_write(const CtlUnit *unit, const char *folder)
+{
+        if (!unit->read_only)
+                return true;
+        for (char **writable = unit->writable; writable && *writable; writable++) {
+                size_t n = strlen(*writable);
+
+                while (n > 1 && (*writable)[n - 1] == '/')
+                        n--;
+                if (strncmp(folder, *writable, n) == 0 &&
+                    (folder[n] == '\0' || folder[n] == '/' || n == 1))
+                        return true;
+        }
+        return false;
+}
+
 /* Adds a warning for each file that the sandbox of the unit does not let the service write. */
 static int check_sandbox(const CtlUnit *unit, const Config *config, StringSet *ret)
 {
@@ -239,7 +304,7 @@ static int check_sandbox(const CtlUnit *unit, const Config *config, StringSet *r
                 const char *path = places[i].path;
                 _cleanup_free_ char *text = NULL;
 
-                if (!path || path[0] != '/' || ctl_unit_may_write(unit, path))
+                if (!path || path[0] != '/' || may_write(unit, path))
                         continue;
                 text = text_format(
                         "%s: the sandbox of the unit does not allow the service to write %s. Add its folder to ReadWritePaths= (\"systemctl edit compute-agent\")",

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "ctl/ask/unit.h"
-#include "tests/fixtures/scratch-folder.h"
 #include "tests/unit/test.h"
 
 #include <string.h>
@@ -61,55 +60,4 @@ static void test_find_config(void **state)
                                     cases[i].config);
 }
 
-static void test_may_write(void **state)
-{
-        static char *const paths[] = { (char *)"/run/compute-agent", (char *)"/srv/agent/", NULL };
-        const CtlUnit strict = { .read_only = true, .writable = (char **)(uintptr_t)paths },
-                      nothing = { .read_only = true }, open = { .read_only = false };
-        static const struct {
-                const char *folder;
-                bool may;
-        } cases[] = {
-                { "/run/compute-agent", true },
-                { "/run/compute-agent/x", true },
-                { "/run/compute-agent2", false },
-                { "/srv/agent/state", true },
-                { "/srv/agent", true },
-                { "/srv", false },
-                { "/", false },
-        };
-
-        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                assert_int_equal(ctl_unit_may_write(&strict, cases[i].folder), cases[i].may);
-                assert_false(ctl_unit_may_write(&nothing, cases[i].folder));
-                assert_true(ctl_unit_may_write(&open, cases[i].folder));
-        }
-}
-
-static void test_compare_credential(void **state)
-{
-        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
-        _cleanup_free_ char *path = scratch_path(folder, "file"),
-                            *gone = scratch_path(folder, "gone");
-        const CtlUnitCredential same = { .name = (char *)"same", .path = path },
-                                other = { .name = (char *)"other", .path = path },
-                                added = { .name = (char *)"added", .path = path },
-                                missing = { .name = (char *)"same", .path = gone },
-                                of_systemd = { .name = (char *)"other", .path = (char *)"stored" };
-
-        scratch_write(folder, "file", "one\n");
-        scratch_write(folder, "same", "one\n");
-        scratch_write(folder, "other", "two\n");
-        assert_null(ctl_unit_compare_credential(&same, folder));
-        assert_null(ctl_unit_compare_credential(&of_systemd, folder));
-        assert_string_equal(ctl_unit_compare_credential(&other, folder),
-                            "changed after the start of the service");
-        assert_string_equal(ctl_unit_compare_credential(&added, folder),
-                            "was added to the unit after the start of the service");
-        assert_string_equal(ctl_unit_compare_credential(&missing, folder),
-                            "is missing, so the next start fails");
-        /* the service does not run, and its next start reads the file */
-        assert_null(ctl_unit_compare_credential(&added, gone));
-}
-
-TEST_MAIN(test_explain, test_find_config, test_may_write, test_compare_credential)
+TEST_MAIN(test_explain, test_find_config)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "ctl/verbs/config.h"
+
+#include "base/text.h"
 #include "tests/fixtures/scratch-folder.h"
 #include "tests/unit/test.h"
 
@@ -107,6 +109,25 @@ static void test_without_the_credentials_of_the_service(void **state)
                          report.error.text);
 }
 
+/* Returns the number of warnings about the sandbox, for a configuration with this section [agent].
+ * option: only those about this option; NULL: all. */
+static size_t count_warnings(const CtlUnit *unit, const char *section, const char *option)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_free_ char *path = scratch_path(folder, "x.conf");
+        _cleanup_(ctl_config_report_done) CtlConfigReport report = { 0 };
+        char text[128];
+        size_t n = 0;
+
+        snprintf(text, sizeof(text), "[agent]\n%s\n", section);
+        scratch_write(folder, "x.conf", text);
+        assert_int_equal(ctl_config_examine(path, unit, &report, NULL), 0);
+        for (size_t i = 0; i < report.files.n_items; i++)
+                n += strstr(report.files.items[i], "ReadWritePaths=") &&
+                     strstr(report.files.items[i], option ? option : "ReadWrite");
+        return n;
+}
+
 static void test_the_sandbox_of_the_unit(void **state)
 {
         static char *const paths[] = { (char *)"/var/lib/compute-agent", NULL };
@@ -126,22 +147,87 @@ static void test_the_sandbox_of_the_unit(void **state)
                   "[agent] metrics_file" },
         };
 
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+                assert_int_equal(count_warnings(&unit, cases[i].text, cases[i].warned),
+                                 cases[i].warned ? 1 : 0);
+}
+
+static void test_folders_that_the_sandbox_lets_write(void **state)
+{
+        static char *const paths[] = { (char *)"/run/compute-agent", (char *)"/srv/agent/", NULL };
+        const CtlUnit strict = { .load_state = (char *)"loaded",
+                                 .user = (char *)"",
+                                 .read_only = true,
+                                 .writable = (char **)(uintptr_t)paths };
+        CtlUnit nothing = strict, open = strict;
+        static const struct {
+                const char *folder;
+                bool may;
+        } cases[] = {
+                { "/run/compute-agent", true },
+                { "/run/compute-agent/x", true },
+                { "/run/compute-agent2", false },
+                { "/srv/agent/state", true },
+                { "/srv/agent", true },
+                { "/srv", false },
+                { "/", false },
+        };
+
+        nothing.writable = NULL;
+        open.read_only = false;
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
-                _cleanup_free_ char *path = scratch_path(folder, "x.conf");
-                _cleanup_(ctl_config_report_done) CtlConfigReport report = { 0 };
-                size_t n_found = 0;
+                const char *option = "[agent] state_dir";
                 char text[128];
 
-                snprintf(text, sizeof(text), "[agent]\n%s\n", cases[i].text);
-                scratch_write(folder, "x.conf", text);
-                assert_int_equal(ctl_config_examine(path, &unit, &report, NULL), 0);
-                for (size_t j = 0; j < report.files.n_items; j++)
-                        n_found += strstr(report.files.items[j], "ReadWritePaths=") &&
-                                   strstr(report.files.items[j], cases[i].warned ?: "ReadWrite");
-                assert_int_equal(n_found, cases[i].warned ? 1 : 0);
+                snprintf(text, sizeof(text), "state_dir = %s", cases[i].folder);
+                assert_int_equal(count_warnings(&strict, text, option), !cases[i].may);
+                assert_int_equal(count_warnings(&nothing, text, option), 1);
+                assert_int_equal(count_warnings(&open, text, option), 0);
         }
 }
 
+/* Compares one credential with the copies in the folder. how: the end of the sentence; NULL: there
+ * is none. */
+static void check_credential(const char *folder, const char *name, const char *path,
+                             const char *how)
+{
+        _cleanup_(string_set_done) StringSet found = STRING_SET_INIT;
+        CtlUnit unit = { .n_credentials = 1 };
+        _cleanup_free_ char *text =
+                text_format("%s (credential %s) %s", path, name, how ? how : "");
+
+        unit.credentials = calloc(1, sizeof(*unit.credentials));
+        unit.credentials->name = (char *)name;
+        unit.credentials->path = (char *)path;
+        assert_int_equal(setenv("CREDENTIALS_DIRECTORY", folder, 1), 0);
+        assert_int_equal(ctl_config_compare_credentials(&unit, &found), 0);
+        assert_int_equal(unsetenv("CREDENTIALS_DIRECTORY"), 0);
+        free(unit.credentials);
+        assert_int_equal(found.n_items, how ? 1 : 0);
+        if (how)
+                assert_string_equal(found.items[0], text);
+}
+
+static void test_compare_credentials(void **state)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_free_ char *path = scratch_path(folder, "file"),
+                            *gone = scratch_path(folder, "gone");
+
+        scratch_write(folder, "file", "one\n");
+        scratch_write(folder, "same", "one\n");
+        scratch_write(folder, "other", "two\n");
+        check_credential(folder, "same", path, NULL);
+        /* a file of systemd */
+        check_credential(folder, "other", "stored", NULL);
+        check_credential(folder, "other", path, "changed after the start of the service");
+        check_credential(folder, "added", path,
+                         "was added to the unit after the start of the service");
+        check_credential(folder, "same", gone, "is missing, so the next start fails");
+        /* the service does not run, and its next start reads the file */
+        check_credential(gone, "added", path, NULL);
+}
+
 TEST_MAIN(test_secrets_are_not_shown, test_examine, test_without_the_credentials_of_the_service,
-          test_the_sandbox_of_the_unit)
+          test_the_sandbox_of_the_unit, test_folders_that_the_sandbox_lets_write,
+          test_compare_credentials)
