@@ -21,6 +21,7 @@
 
 #include "ctl/ask/bus.h"
 #include "ctl/verbs/common.h"
+#include "ctl/verbs/help.h"
 #include "ctl/verbs/hook.h"
 #include "ctl/verbs/verbs.h"
 
@@ -66,32 +67,13 @@ static int fail_usage(const CtlOptions *options, const Error *error, int r)
         return EXIT_USAGE_ERROR;
 }
 
-static int print_verb_help(const CtlVerb *verb, CtlPage *page)
-{
-        printf("computectl [OPTIONS…] %s%s%s\n\n%s.\n", verb->name, verb->arguments[0] ? " " : "",
-               verb->arguments, verb->help);
-        ctl_options_print_help(verb->name, page);
-        puts("\nSee computectl(1).");
-        return EXIT_SUCCESS;
-}
-
-static int print_help(CtlPage *page)
-{
-        puts("computectl [OPTIONS…] [VERB]\n"
-             "\n"
-             "Shows the state of compute-agent, which publishes this host to OpenStack\nPlacement, and claims resources of the host.");
-        ctl_verbs_print_help(page);
-        ctl_options_print_help(NULL, page);
-        puts("\nSee \"computectl VERB --help\" for the options of a verb, and computectl(1).");
-        return EXIT_SUCCESS;
-}
-
 /* Prints the help of the verb that the command line names, or of all verbs. */
 static int print_asked_help(Ctl *ctl)
 {
         const CtlVerb *verb = get_verb(&ctl->options);
 
-        return verb && verb->run ? print_verb_help(verb, &ctl->page) : print_help(&ctl->page);
+        ctl_help_print(verb && verb->run ? verb : NULL, &ctl->page);
+        return EXIT_SUCCESS;
 }
 
 /* Closes standard output, which ends the input of the pager, and waits for the pager. */

@@ -18,8 +18,7 @@
 #include "base/array.h"
 #include "ctl/print/text.h"
 
-#define HELP_COLUMN 33
-#define CODE_FIRST  0x100 /* first code of options, above letters */
+#define CODE_FIRST 0x100 /* first code of options, above letters */
 
 #define FLAG(name, letter, verb, help, member)                                            \
         {                                                                                 \
@@ -382,56 +381,4 @@ int ctl_options_parse(int argc, char *argv[], CtlOptions *ret, Error *reterr)
         if (ret->hosts.n > 0)
                 ret->host = ret->hosts.names[0];
         return check_verb(ret, given, reterr);
-}
-
-void ctl_help_line(const char *left, const char *help, FILE *output)
-{
-        if (strlen(left) < HELP_COLUMN)
-                fprintf(output, "%-*s%s\n", HELP_COLUMN, left, help);
-        else
-                fprintf(output, "%s\n%*s%s\n", left, HELP_COLUMN, "", help);
-}
-
-/* Prints the line of an option, with its letter and value. */
-static void print_option(const CtlOption *option, FILE *output)
-{
-        char left[CTL_TEXT_MAX];
-
-        bool optional = option->kind == OPTION_JSON;
-
-        snprintf(left, sizeof(left), "  %c%c%s--%s%s%s%s%s", option->letter ? '-' : ' ',
-                 option->letter ? option->letter : ' ', option->letter ? ", " : "  ", option->name,
-                 optional ? "[" : "", option->metavar ? "=" : "",
-                 option->metavar ? option->metavar : "", optional ? "]" : "");
-        ctl_help_line(left, option->help, output);
-}
-
-void ctl_options_print_title(const char *title, CtlPage *page)
-{
-        fputc('\n', page->output);
-        ctl_page_write(page, CTL_HEADING, "%s:", title);
-        fputc('\n', page->output);
-}
-
-/* Prints the options of a verb, or (NULL) of all verbs, below a title. Without options there is no
- * title. */
-static void print_options(const char *title, const char *verb, CtlPage *page)
-{
-        bool any = false;
-
-        for (size_t i = 0; i < N_OPTIONS; i++) {
-                if (verb ? !is_of(&ctl_options[i], verb) : ctl_options[i].verb != NULL)
-                        continue;
-                if (!any)
-                        ctl_options_print_title(title, page);
-                any = true;
-                print_option(&ctl_options[i], page->output);
-        }
-}
-
-void ctl_options_print_help(const char *verb, CtlPage *page)
-{
-        if (verb)
-                print_options("Options", verb, page);
-        print_options(verb ? "Options of every verb" : "Options", NULL, page);
 }

@@ -6,7 +6,6 @@
 
 #include "ctl/print/filter.h"
 #include "ctl/print/json.h"
-#include "ctl/print/page.h"
 #include "ctl/verbs/request.h"
 
 typedef struct CtlOptions {
@@ -80,13 +79,3 @@ void ctl_options_done(CtlOptions *options);
  * for wrong usage, the error of opening the hosts file, -EIO for reading it, or -ENOMEM. ret must
  * be zeroed. The caller calls ctl_options_done() also after an error. */
 int ctl_options_parse(int argc, char *argv[], CtlOptions *ret, Error *reterr);
-
-/* Prints a line of the help. A long left part gets a line of its own. */
-void ctl_help_line(const char *left, const char *help, FILE *output);
-
-/* Prints an empty line and the title of a part of the help. */
-void ctl_options_print_title(const char *title, CtlPage *page);
-
-/* Prints the options of a verb, then the options of all verbs. verb NULL: prints only the options
- * of all verbs. */
-void ctl_options_print_help(const char *verb, CtlPage *page);

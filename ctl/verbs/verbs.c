@@ -4,8 +4,7 @@
  * own table, and ctl_verb_tables lists them. A verb of this file that prints a page fetches all its
  * documents first, so an error of the agent never appears in the middle of a page. There are two
  * exceptions: "cat-config" prints one file after another, and "reshape" shows the moves before its
- * question. The file also finds and checks the verb of the command line, and prints the list of
- * verbs in the help.
+ * question. The file also finds and checks the verb of the command line.
  *
  * Tests: tests/unit/ctl/verbs/test-options.c */
 
@@ -537,30 +536,4 @@ int ctl_verb_find(const CtlOptions *options, const CtlVerb **ret, Error *reterr)
                 return r;
         *ret = verb;
         return 0;
-}
-
-/* The verbs of the help, by their purpose. */
-static const struct {
-        const char *title, *verbs[12];
-} groups[] = {
-        { "Look", { "status", "tree", "watch", "discover", "plan", "history", "help" } },
-        { "Check", { "doctor", "audit", "cat-config", "report" } },
-        { "Claims", { "claims", "show", "who", "explain", "claim", "confirm", "move", "release" } },
-        { "Maintain",
-          { "sync", "reload", "heal", "cordon", "uncordon", "drain", "retire", "reshape" } },
-        { "Identity", { "identity" } },
-};
-
-void ctl_verbs_print_help(CtlPage *page)
-{
-        for (size_t i = 0; i < ARRAY_SIZE(groups); i++) {
-                ctl_options_print_title(groups[i].title, page);
-                for (const char *const *name = groups[i].verbs; *name; name++) {
-                        const CtlVerb *verb = ctl_verb_named(*name);
-                        char left[CTL_TEXT_MAX];
-
-                        snprintf(left, sizeof(left), "  %s %s", verb->name, verb->arguments);
-                        ctl_help_line(left, verb->help, page->output);
-                }
-        }
 }

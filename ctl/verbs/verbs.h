@@ -73,6 +73,3 @@ int ctl_verb_find(const CtlOptions *options, const CtlVerb **ret, Error *reterr)
 
 /* Finds a verb by its name. NULL: there is none. */
 const CtlVerb *ctl_verb_named(const char *name);
-
-/* Prints the verbs by their purpose. */
-void ctl_verbs_print_help(CtlPage *page);

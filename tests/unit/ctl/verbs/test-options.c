@@ -3,7 +3,7 @@
 #include "ctl/verbs/options.h"
 
 #include "base/text.h"
-#include "ctl/verbs/verbs.h"
+#include "ctl/verbs/help.h"
 #include "tests/fixtures/ctl-capture.h"
 #include "tests/fixtures/scratch-folder.h"
 
@@ -316,8 +316,7 @@ static void test_help_of_all(void **state)
         _cleanup_(capture_done) Capture capture;
         CtlPage *page = capture_begin(&capture, STYLE_PIPE);
 
-        ctl_verbs_print_help(page);
-        ctl_options_print_help(NULL, page);
+        ctl_help_print(NULL, page);
         capture_end(&capture);
         CTL_VERBS_FOREACH(verb)
         if (verb->flags & CTL_VERB_HIDDEN)
@@ -338,7 +337,7 @@ static void test_help_of_each_verb(void **state)
         {
                 _cleanup_(capture_done) Capture capture;
 
-                ctl_options_print_help(verb->name, capture_begin(&capture, STYLE_PIPE));
+                ctl_help_print(verb, capture_begin(&capture, STYLE_PIPE));
                 capture_end(&capture);
                 assert_80_columns(capture.text);
                 for (const CtlOption *option = ctl_options; option->name; option++) {
