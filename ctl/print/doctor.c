@@ -737,14 +737,14 @@ void ctl_doctor_print(const json_t *document, CtlPage *page)
         fputc('\n', page->output);
 }
 
-CtlStatusExit ctl_doctor_exit(const json_t *document, const json_t *status)
+int ctl_doctor_exit(const json_t *document, const json_t *status)
 {
         const json_t *findings = json_object_get(document, "findings");
         bool is_bad = ctl_json_find(findings, "state", "bad");
         bool is_well = !is_bad && !ctl_json_find(findings, "state", "warning");
-        CtlStatusExit code = status ? ctl_status_exit(status) : CTL_STATUS_OK;
+        int code = status ? ctl_status_exit(status) : EXIT_SUCCESS;
 
         if (!status && is_bad)
-                return (CtlStatusExit)EXIT_FAILURE;
-        return code == CTL_STATUS_OK && !is_well ? CTL_STATUS_NOT_WELL : code;
+                return EXIT_FAILURE;
+        return code == EXIT_SUCCESS && !is_well ? CTL_STATUS_NOT_WELL : code;
 }

@@ -65,4 +65,4 @@ void ctl_doctor_print(const json_t *document, CtlPage *page);
  * CTL_STATUS_NOT_WELL. status NULL, for --config-only and --hardware-only: returns EXIT_FAILURE
  * for a "bad" finding, because a start or a publication would fail, and else judges as if that
  * code were 0. */
-CtlStatusExit ctl_doctor_exit(const json_t *document, const json_t *status);
+int ctl_doctor_exit(const json_t *document, const json_t *status);

@@ -42,13 +42,13 @@ json_t *ctl_status_make_not_running(const char *why)
                          why);
 }
 
-CtlStatusExit ctl_status_exit(const json_t *status)
+int ctl_status_exit(const json_t *status)
 {
         const char *state = ctl_json_text(status, "state");
 
         if (strcmp(state, "not-running") == 0)
                 return CTL_STATUS_NOT_RUNNING;
-        return strcmp(state, STATE_OK) == 0 ? CTL_STATUS_OK : CTL_STATUS_NOT_WELL;
+        return strcmp(state, STATE_OK) == 0 ? EXIT_SUCCESS : CTL_STATUS_NOT_WELL;
 }
 
 /* Returns the colour of the member "state" of a status or of one of its reasons. */

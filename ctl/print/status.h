@@ -12,18 +12,16 @@
 #include "ctl/print/page.h"
 
 /* Exit codes; those of "systemctl status" where it has them. */
-typedef enum CtlStatusExit {
-        CTL_STATUS_OK = 0,
-        CTL_STATUS_NOT_RUNNING = 3,
-        CTL_STATUS_NOT_WELL = 4, /* pending, warning or degraded */
-} CtlStatusExit;
+#define CTL_STATUS_NOT_RUNNING 3
+#define CTL_STATUS_NOT_WELL    4 /* pending, warning or degraded */
 
 /* Makes the document for an agent that does not answer. why: the reason in words. The caller owns
  * the reference. NULL: memory ran out. */
 json_t *ctl_status_make_not_running(const char *why);
 
-/* Returns the exit code for the member "state". Any unknown state is CTL_STATUS_NOT_WELL. */
-CtlStatusExit ctl_status_exit(const json_t *status);
+/* Returns the exit code for the member "state": EXIT_SUCCESS if it is "ok". Any unknown state is
+ * CTL_STATUS_NOT_WELL. */
+int ctl_status_exit(const json_t *status);
 
 void ctl_status_print(const json_t *status, CtlPage *page);
 

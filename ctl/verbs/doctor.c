@@ -150,7 +150,7 @@ static int run_all_checks(Ctl *ctl, Error *reterr)
         if (!document)
                 return error_oom(reterr);
         ctl_print_document(ctl, document, ctl_doctor_print);
-        return (int)ctl_doctor_exit(document, status);
+        return ctl_doctor_exit(document, status);
 }
 
 static int examine_config(Ctl *ctl, json_t **ret, Error *reterr)
@@ -186,7 +186,7 @@ static int examine_hardware(Ctl *ctl, json_t **ret, Error *reterr)
 /* Prints the findings of one part. --quiet suppresses them only if all is well. */
 static int print_part(Ctl *ctl, const json_t *document)
 {
-        int code = (int)ctl_doctor_exit(document, NULL);
+        int code = ctl_doctor_exit(document, NULL);
 
         if (!ctl->options.quiet || code != EXIT_SUCCESS)
                 ctl_print_document(ctl, document, ctl_doctor_print);
@@ -230,7 +230,7 @@ static int verb_doctor(Ctl *ctl, Error *reterr)
 /* Returns the exit code of the old verbs, which is 0 if there are only warnings. */
 static int get_old_exit(int code)
 {
-        return code == (int)CTL_STATUS_NOT_WELL ? EXIT_SUCCESS : code;
+        return code == CTL_STATUS_NOT_WELL ? EXIT_SUCCESS : code;
 }
 
 /* Runs the old verb "check-config". With --json it prints {"valid": bool}, as earlier releases
@@ -246,7 +246,7 @@ static int verb_check_config(Ctl *ctl, Error *reterr)
                 return r;
         if (!ctl->options.json)
                 return get_old_exit(print_part(ctl, document));
-        r = (int)ctl_doctor_exit(document, NULL);
+        r = ctl_doctor_exit(document, NULL);
         answer = json_pack("{sb}", "valid", r != EXIT_FAILURE);
         ctl_json_print(answer, ctl->options.json, &ctl->page);
         return get_old_exit(r);
@@ -335,7 +335,7 @@ static int verb_identity(Ctl *ctl, Error *reterr)
                 ctl_json_print(document, ctl->options.json, &ctl->page);
         else if (!ctl->options.quiet || strcmp(word, "show") == 0)
                 ctl_identity_print(document, word, &ctl->page);
-        return (int)ctl_identity_exit(document, word);
+        return ctl_identity_exit(document, word);
 }
 
 const CtlVerb ctl_doctor_verbs[] = {

@@ -127,7 +127,7 @@ static int verb_status(Ctl *ctl, Error *reterr)
                 if (!ctl->options.json && ctl->page.style.legend && !ctl->options.host)
                         print_journal(JOURNAL_LINES, &ctl->page);
         }
-        return (int)ctl_status_exit(status);
+        return ctl_status_exit(status);
 }
 
 static int verb_cat_config(Ctl *ctl, Error *reterr)

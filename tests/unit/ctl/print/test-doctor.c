@@ -249,9 +249,9 @@ static void test_single_findings(void **state)
                 document = ctl_doctor_judge(&facts);
                 found = state_of(document, cases[i].check);
                 if (strcmp(found, cases[i].state) != 0 ||
-                    (int)ctl_doctor_exit(document, status) != cases[i].exit)
+                    ctl_doctor_exit(document, status) != cases[i].exit)
                         fail_msg("case %zu: %s: %s, exit %d", i, cases[i].check, found,
-                                 (int)ctl_doctor_exit(document, status));
+                                 ctl_doctor_exit(document, status));
                 if (cases[i].words)
                         assert_string_equal(
                                 ctl_json_text(finding_of(document, cases[i].check), "text"),

@@ -14,9 +14,9 @@ static void test_exit_codes(void **state)
 {
         static const struct {
                 const char *members;
-                CtlStatusExit code;
+                int code;
         } cases[] = {
-                { "{\"state\": \"ok\"}", CTL_STATUS_OK },
+                { "{\"state\": \"ok\"}", EXIT_SUCCESS },
                 { "{\"state\": \"pending\"}", CTL_STATUS_NOT_WELL },
                 { "{\"state\": \"warning\"}", CTL_STATUS_NOT_WELL },
                 { "{\"state\": \"degraded\"}", CTL_STATUS_NOT_WELL },
