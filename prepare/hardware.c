@@ -341,29 +341,3 @@ int prepare_read_open(const PreparePaths *paths, PrepareHost *host, Error *reter
         set_unknown(host, unknown);
         return r < 0 ? error_oom(reterr) : 0;
 }
-
-static void carry_function(const PrepareCard *before, PrepareFunction *after)
-{
-        for (size_t i = 0; i < before->n_functions; i++) {
-                const PrepareFunction *function = &before->functions[i];
-
-                if (strcmp(function->address, after->address) != 0)
-                        continue;
-                after->recorded = function->recorded;
-                memcpy(after->failed, function->failed, sizeof(after->failed));
-                return;
-        }
-}
-
-void prepare_carry_over(const PrepareHost *before, PrepareHost *after)
-{
-        for (size_t i = 0; i < MIN(before->n_cards, after->n_cards); i++) {
-                const PrepareCard *old = &before->cards[i];
-                PrepareCard *card = &after->cards[i];
-
-                card->unit_done = old->unit_done;
-                memcpy(card->failed, old->failed, sizeof(card->failed));
-                for (size_t j = 0; j < card->n_functions; j++)
-                        carry_function(old, &card->functions[j]);
-        }
-}

@@ -45,7 +45,3 @@ int prepare_read_open(const PreparePaths *paths, PrepareHost *host, Error *reter
  * types. */
 int prepare_read_number(const PreparePaths *paths, const char *address, const char *name,
                         uint64_t *ret);
-
-/* Copies the failed steps and finished units of this pass, and the recorded claims, to a newer
- * reading of the same cards. */
-void prepare_carry_over(const PrepareHost *before, PrepareHost *after);

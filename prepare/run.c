@@ -59,6 +59,34 @@ static void run_done(Run *run)
         free(run->plan.steps);
 }
 
+static void carry_function(const PrepareCard *before, PrepareFunction *after)
+{
+        for (size_t i = 0; i < before->n_functions; i++) {
+                const PrepareFunction *function = &before->functions[i];
+
+                if (strcmp(function->address, after->address) != 0)
+                        continue;
+                after->recorded = function->recorded;
+                memcpy(after->failed, function->failed, sizeof(after->failed));
+                return;
+        }
+}
+
+/* Copies the failed steps and finished units of this pass, and the recorded claims, to a newer
+ * reading of the same cards. */
+static void carry_over(const PrepareHost *before, PrepareHost *after)
+{
+        for (size_t i = 0; i < MIN(before->n_cards, after->n_cards); i++) {
+                const PrepareCard *old = &before->cards[i];
+                PrepareCard *card = &after->cards[i];
+
+                card->unit_done = old->unit_done;
+                memcpy(card->failed, old->failed, sizeof(card->failed));
+                for (size_t j = 0; j < card->n_functions; j++)
+                        carry_function(old, &card->functions[j]);
+        }
+}
+
 /* Reads claims, cards and handles again, and plans. Returns 1 if the claims could not be read:
  * there is no plan then, and reterr has the words. */
 static int look(Run *run, Error *reterr)
@@ -76,7 +104,7 @@ static int look(Run *run, Error *reterr)
         if (r < 0)
                 return r;
         if (before.n_cards > 0)
-                prepare_carry_over(&before, &run->host);
+                carry_over(&before, &run->host);
         else
                 prepare_record_read(run->paths, &run->host);
         r = prepare_read_open(run->paths, &run->host, reterr);

@@ -179,26 +179,6 @@ static void test_unreadable_function_can_be_open(void **state)
         assert_int_equal(host.cards->functions[0].open, PREPARE_OPEN_YES);
 }
 
-static void test_results_are_carried_over(void **state)
-{
-        PrepareFixture *f = *state;
-        _cleanup_(prepare_host_done) PrepareHost before = { 0 }, after = { 0 };
-
-        put_card(f, CARD, 2, 4);
-        read_host(f, &before);
-        before.cards->unit_done = true;
-        before.cards->functions[1].recorded = 5;
-        snprintf(before.cards->functions[1].failed, PREPARE_REASON_SIZE, "EINVAL");
-        put(f, CARD, "sriov_numvfs", "3\n");
-        read_host(f, &after);
-        prepare_carry_over(&before, &after);
-        assert_true(after.cards->unit_done);
-        assert_int_equal(after.cards->n_functions, 3);
-        assert_int_equal(after.cards->functions[1].recorded, 5);
-        assert_string_equal(after.cards->functions[1].failed, "EINVAL");
-        assert_string_equal(after.cards->functions[0].failed, "");
-}
-
 TEST_MAIN_WITH(prepare_setup, prepare_teardown, test_card_with_functions, test_missing_files,
                test_bad_files, test_links_of_handles, test_open_functions, test_unreadable_process,
-               test_unreadable_function_can_be_open, test_results_are_carried_over)
+               test_unreadable_function_can_be_open)

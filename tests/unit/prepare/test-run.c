@@ -33,8 +33,8 @@ static json_t *read_record(PrepareFixture *f)
         return document;
 }
 
-/* Returns a text of the record of a function, which document owns. */
-static const char *of_function(const json_t *document, const char *address, const char *key)
+/* Returns a member of the record of a function, which document owns. */
+static const json_t *member_of(const json_t *document, const char *address, const char *key)
 {
         const json_t *item;
         size_t i;
@@ -43,10 +43,15 @@ static const char *of_function(const json_t *document, const char *address, cons
                 const char *text = json_string_value(json_object_get(item, "address"));
 
                 if (strcmp(text, address) == 0)
-                        return json_string_value(json_object_get(item, key));
+                        return json_object_get(item, key);
         }
         fail_msg("%s is not in the record", address);
         return NULL;
+}
+
+static const char *of_function(const json_t *document, const char *address, const char *key)
+{
+        return json_string_value(member_of(document, address, key));
 }
 
 static void test_types_are_set_and_cleared(void **state)
@@ -114,6 +119,26 @@ static void test_open_functions_stay_unchanged(void **state)
         assert_int_equal(run_it(f), PREPARE_DONE);
         assert_int_equal(get_type(f, A), 0);
         assert_int_equal(get_type(f, B), 5);
+}
+
+/* The second run makes a step, so it reads the cards twice. */
+static void test_recorded_claim_stays_after_a_step(void **state)
+{
+        PrepareFixture *f = *state;
+        _cleanup_json_ json_t *document = NULL;
+
+        configure(f, TYPES);
+        put_card(f, CARD, 2, 4);
+        put_claim(f, 1, "confirmed", A, "nvidia-5");
+        assert_int_equal(run_it(f), PREPARE_DONE);
+        put_handle(f, 100, "/dev/vfio/40");
+        end_claims(f);
+        put_claim(f, 2, "confirmed", B, "nvidia-5");
+        assert_int_equal(run_it(f), PREPARE_DONE);
+        assert_int_equal(get_type(f, B), 5);
+        document = read_record(f);
+        assert_int_equal(json_integer_value(member_of(document, A, "claim")), 1);
+        assert_int_equal(json_integer_value(member_of(document, B, "claim")), 2);
 }
 
 static void test_unlisted_cards_stay_unchanged(void **state)
@@ -351,10 +376,10 @@ static void test_step_of_an_old_plan(void **state)
 
 TEST_MAIN_WITH(prepare_setup, prepare_teardown, test_types_are_set_and_cleared,
                test_a_type_of_the_next_claim, test_open_functions_stay_unchanged,
-               test_unlisted_cards_stay_unchanged, test_without_a_section,
-               test_bad_database_changes_nothing, test_missing_database_makes_functions_only,
-               test_functions_before_types, test_failures_affect_only_their_card,
-               test_driver_is_read_back, test_unit_runs_before_functions,
-               test_a_late_driver_makes_another_pass,
+               test_recorded_claim_stays_after_a_step, test_unlisted_cards_stay_unchanged,
+               test_without_a_section, test_bad_database_changes_nothing,
+               test_missing_database_makes_functions_only, test_functions_before_types,
+               test_failures_affect_only_their_card, test_driver_is_read_back,
+               test_unit_runs_before_functions, test_a_late_driver_makes_another_pass,
                test_a_change_during_the_run_makes_another_pass,
                test_content_of_prepare_wanted_is_limited, test_step_of_an_old_plan)
