@@ -44,11 +44,11 @@ static int64_t find_owner(const PrepareFunction *function, const PrepareClaims *
         return claim && claim->type == function->type ? claim->id : function->recorded;
 }
 
-static json_t *make_function(const PrepareHost *host, const PrepareResult *result, size_t i,
-                             size_t j)
+static json_t *make_function(const PrepareHost *host, const PrepareClaims *claims,
+                             const PreparePlan *plan, size_t i, size_t j)
 {
         const PrepareFunction *function = &host->cards[i].functions[j];
-        const char *refused = find_reason(result->plan, PREPARE_REFUSE, i, j);
+        const char *refused = find_reason(plan, PREPARE_REFUSE, i, j);
         char type[32] = "";
 
         if (function->type)
@@ -56,14 +56,14 @@ static json_t *make_function(const PrepareHost *host, const PrepareResult *resul
         return json_pack("{ss ss ss sb sI ss ss}", "address", function->address,
                          "physical_function", host->cards[i].address, "type", type, "open",
                          function->open != PREPARE_OPEN_NO, "claim",
-                         (json_int_t)find_owner(function, result->claims), "waiting",
-                         find_reason(result->plan, PREPARE_WAIT, i, j), "error",
+                         (json_int_t)find_owner(function, claims), "waiting",
+                         find_reason(plan, PREPARE_WAIT, i, j), "error",
                          function->failed[0] ? function->failed : refused);
 }
 
-static json_t *make_card(const PrepareCard *card, const PrepareResult *result, size_t i)
+static json_t *make_card(const PrepareCard *card, const PreparePlan *plan, size_t i)
 {
-        const char *refused = find_reason(result->plan, PREPARE_REFUSE, i, PREPARE_OF_CARD);
+        const char *refused = find_reason(plan, PREPARE_REFUSE, i, PREPARE_OF_CARD);
 
         return json_pack("{ss ss sI ss}", "address", card->address, "section", card->options->name,
                          "virtual_functions", (json_int_t)card->n_virtual, "error",
@@ -82,22 +82,24 @@ static size_t count_errors(const json_t *array)
         return n;
 }
 
-json_t *prepare_record_make(const PrepareHost *host, const PrepareResult *result,
+json_t *prepare_record_make(const PrepareHost *host, const PrepareClaims *claims,
+                            const PreparePlan *plan, const char *wanted, const char *error,
                             size_t *ret_n_errors)
 {
         _cleanup_json_ json_t *cards = json_array(), *functions = json_array();
 
         for (size_t i = 0; i < host->n_cards; i++) {
-                if (json_array_append_new(cards, make_card(&host->cards[i], result, i)) < 0)
+                if (json_array_append_new(cards, make_card(&host->cards[i], plan, i)) < 0)
                         return NULL;
                 for (size_t j = 0; j < host->cards[i].n_functions; j++)
-                        if (json_array_append_new(functions, make_function(host, result, i, j)) < 0)
+                        if (json_array_append_new(functions,
+                                                  make_function(host, claims, plan, i, j)) < 0)
                                 return NULL;
         }
-        *ret_n_errors = count_errors(cards) + count_errors(functions) + (result->error[0] ? 1 : 0);
-        return json_pack("{ss ss ss sb sO sO}", "format", PREPARED_FORMAT, "wanted", result->wanted,
-                         "error", result->error, "claims_known", result->claims->complete, "cards",
-                         cards, "functions", functions);
+        *ret_n_errors = count_errors(cards) + count_errors(functions) + (error[0] ? 1 : 0);
+        return json_pack("{ss ss ss sb sO sO}", "format", PREPARED_FORMAT, "wanted", wanted,
+                         "error", error, "claims_known", claims->complete, "cards", cards,
+                         "functions", functions);
 }
 
 int prepare_record_write(const PreparePaths *paths, const char *folder_name, const char *name,

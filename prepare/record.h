@@ -12,17 +12,12 @@
 #define PREPARE_FOLDER "compute-agent-prepare"
 #define PREPARE_RECORD "prepared.json"
 
-/* The contents of a document beside the host. */
-typedef struct PrepareResult {
-        const PrepareClaims *claims;
-        const PreparePlan *plan; /* the last plan: its steps that wait or are refused */
-        const char *wanted;      /* content of prepare-wanted before the pass */
-        const char *error;       /* why the pass was not completed; "": it was */
-} PrepareResult;
-
-/* Makes the document. Pure. NULL: memory ran out or a text is not UTF-8. The caller owns the
- * reference. *ret_n_errors is the number of errors in it: its own, of cards and of functions. */
-json_t *prepare_record_make(const PrepareHost *host, const PrepareResult *result,
+/* Makes the document. Pure. plan: the last one, with its steps that wait or are refused. wanted:
+ * the content of prepare-wanted before the pass. error: why the pass was not completed; "": it was.
+ * NULL: memory ran out or a text is not UTF-8. The caller owns the reference. *ret_n_errors is the
+ * number of errors in the document: its own, of cards and of functions. */
+json_t *prepare_record_make(const PrepareHost *host, const PrepareClaims *claims,
+                            const PreparePlan *plan, const char *wanted, const char *error,
                             size_t *ret_n_errors);
 
 /* Writes a document to a file NAME in RUN/FOLDER, which is created. Returns a negative errno with

@@ -225,11 +225,9 @@ static void log_rest(const Run *run)
 
 static int write_record(const Run *run, const char *wanted, const char *error, Error *reterr)
 {
-        const PrepareResult result = {
-                .claims = &run->claims, .plan = &run->plan, .wanted = wanted, .error = error
-        };
         size_t n_errors;
-        _cleanup_json_ json_t *document = prepare_record_make(&run->host, &result, &n_errors);
+        _cleanup_json_ json_t *document =
+                prepare_record_make(&run->host, &run->claims, &run->plan, wanted, error, &n_errors);
         int r;
 
         if (!document)

@@ -29,9 +29,9 @@ static void test_document(void **state)
                 { .kind = PREPARE_REFUSE, .function = 3, .reason = "no type" },
         };
         PreparePlan plan = { .steps = steps, .n_steps = ARRAY_SIZE(steps) };
-        PrepareResult result = { .claims = &claims, .plan = &plan, .wanted = "abc", .error = "" };
         size_t n_errors;
-        _cleanup_json_ json_t *document = prepare_record_make(&host, &result, &n_errors);
+        _cleanup_json_ json_t *document =
+                prepare_record_make(&host, &claims, &plan, "abc", "", &n_errors);
         _cleanup_json_ json_t *expected = fixture_json(
                 "{'format': 'compute-agent-prepared/1', 'wanted': 'abc', 'error': '',"
                 " 'claims_known': true, 'cards': [{'address': '0000:c1:00.0', 'section': 'a',"
