@@ -75,14 +75,6 @@ static void run_done(Run *run)
         prepare_claims_done(&run->claims);
 }
 
-bool prepare_has_partitions(const HostConfig *config)
-{
-        for (size_t i = 0; i < config->n_shapes; i++)
-                if (config->shapes[i].activate)
-                        return true;
-        return false;
-}
-
 /* Reads */
 
 static int make_lanes(Run *run, Error *reterr)
@@ -424,44 +416,43 @@ static int outcome_of(const Run *run)
         return PREPARE_DONE;
 }
 
-int prepare_partitions(const Config *config, const PreparePaths *paths, Error *reterr)
-{
-        _cleanup_(run_done) Run run = { .config = config, .paths = paths };
-        int r = make_lanes(&run, reterr);
-
-        if (r == 0)
-                r = read_record(&run, reterr);
-        if (r == 0)
-                r = serve(&run, reterr);
-        return r < 0 ? r : outcome_of(&run);
-}
-
-int prepare_print_partitions(const Config *config, const PreparePaths *paths, Error *reterr)
+/* Prints the next step of each set. */
+static int print_steps(Run *run, Error *reterr)
 {
         static const char *const words[] = {
                 [PARTITION_STEP_ADOPT] = "record",
                 [PARTITION_STEP_DEACTIVATE] = "deactivate",
                 [PARTITION_STEP_ACTIVATE] = "activate",
         };
-        _cleanup_(run_done) Run run = { .config = config, .paths = paths };
-        int r = make_lanes(&run, reterr);
+        int r;
 
-        read_stamps(&run);
+        read_stamps(run);
+        r = prepare_read_claims(run->config, &run->claims, reterr);
         if (r == 0)
-                r = read_record(&run, reterr);
-        if (r == 0)
-                r = prepare_read_claims(config, &run.claims, reterr);
-        if (r == 0)
-                r = read_devices(&run, reterr);
+                r = read_devices(run, reterr);
         if (r < 0)
                 return r;
-        for (size_t i = 0; i < run.n_lanes; i++) {
-                const PartitionFacts facts = facts_of(&run);
-                PartitionStep step = partition_plan_next(run.lanes[i].shapes, &facts);
+        for (size_t i = 0; i < run->n_lanes; i++) {
+                const PartitionFacts facts = facts_of(run);
+                PartitionStep step = partition_plan_next(run->lanes[i].shapes, &facts);
 
                 if (step.kind != PARTITION_STEP_NONE)
                         printf("%-12s Partition %s of %s (claim %" PRIi64 ")\n", words[step.kind],
-                               step.partition->id, run.lanes[i].shapes->set.name, step.claim);
+                               step.partition->id, run->lanes[i].shapes->set.name, step.claim);
         }
         return PREPARE_DONE;
+}
+
+int prepare_partitions(const Config *config, const PreparePaths *paths, bool dry_run, Error *reterr)
+{
+        _cleanup_(run_done) Run run = { .config = config, .paths = paths };
+        int r = make_lanes(&run, reterr);
+
+        if (r == 0)
+                r = read_record(&run, reterr);
+        if (r == 0 && dry_run)
+                return print_steps(&run, reterr);
+        if (r == 0)
+                r = serve(&run, reterr);
+        return r < 0 ? r : outcome_of(&run);
 }

@@ -9,16 +9,12 @@
 #include "prepare/hardware.h"
 #include "prepare/run.h"
 
-/* Returns true if a set has the options "activate" and "deactivate", so that prepare_partitions()
- * has work. */
-bool prepare_has_partitions(const HostConfig *config);
-
 /* Makes the steps of all sets: several sets at the same time, one set in order. Reads the claims
  * again after each unit, and when the agent changes prepare-wanted or prepare-retry. The caller has
  * the lock of the run. Returns a PrepareOutcome, or a negative errno with words. Blocks until all
- * units or their times have ended; after an error units can still run. */
-int prepare_partitions(const Config *config, const PreparePaths *paths, Error *reterr);
-
-/* Prints the next step of each set to standard output, and changes nothing. Returns PREPARE_DONE,
- * or a negative errno with words, also if the claims cannot be read. */
-int prepare_print_partitions(const Config *config, const PreparePaths *paths, Error *reterr);
+ * units or their times have ended; after an error units can still run.
+ *
+ * dry_run: prints the next step of each set to standard output, and changes nothing. Needs no lock.
+ * Returns PREPARE_DONE, or a negative errno with words, also if the claims cannot be read. */
+int prepare_partitions(const Config *config, const PreparePaths *paths, bool dry_run,
+                       Error *reterr);

@@ -268,6 +268,17 @@ static int make_pass(const Config *config, const PreparePaths *paths, const char
         return write_record(&run, wanted, error.text, reterr);
 }
 
+/* Returns true if a set of devices has the options "activate" and "deactivate". */
+static bool has_partitions(const Config *config)
+{
+        const HostConfig *host = &config->driver.host;
+
+        for (size_t i = 0; i < host->n_shapes; i++)
+                if (host->shapes[i].activate)
+                        return true;
+        return false;
+}
+
 /* Prepares the cards, then the partitions, which can need the drivers of the cards. Returns the
  * worse PrepareOutcome of both, or a negative errno with words. */
 static int make_both(const Config *config, const PreparePaths *paths, const char *wanted,
@@ -277,8 +288,8 @@ static int make_both(const Config *config, const PreparePaths *paths, const char
 
         if (config->driver.host.n_prepares > 0)
                 cards = make_pass(config, paths, wanted, reterr);
-        if (cards >= 0 && prepare_has_partitions(&config->driver.host))
-                partitions = prepare_partitions(config, paths, reterr);
+        if (cards >= 0 && has_partitions(config))
+                partitions = prepare_partitions(config, paths, false, reterr);
         return cards < 0 ? cards : partitions < 0 ? partitions : MAX(cards, partitions);
 }
 
@@ -348,7 +359,7 @@ static int print_plan(const Config *config, const PreparePaths *paths, Error *re
         }
         if (run.plan.n_steps == 0)
                 puts("All listed cards are as configured.");
-        return prepare_print_partitions(config, paths, reterr);
+        return prepare_partitions(config, paths, true, reterr);
 }
 
 int prepare_run(const Config *config, const PreparePaths *paths, bool dry_run, Error *reterr)
@@ -360,7 +371,7 @@ int prepare_run(const Config *config, const PreparePaths *paths, bool dry_run, E
 
         if (dry_run)
                 return print_plan(config, paths, reterr);
-        if (config->driver.host.n_prepares == 0 && !prepare_has_partitions(&config->driver.host)) {
+        if (config->driver.host.n_prepares == 0 && !has_partitions(config)) {
                 log_info("No section [device_prepare NAME] lists a card, and no section "
                          "[device_shapes NAME] has units.");
                 return PREPARE_DONE;
