@@ -151,7 +151,7 @@ static int new_reporter(Bench *bench, Error *reterr)
 {
         bench->reporter = reporter_free(bench->reporter);
         return reporter_new(&bench->reporter, bench->event, &bench->config, &bench->root,
-                            bench->root_name, reterr);
+                            bench->root_name, NULL, reterr);
 }
 
 static int make_tree(const Bench *bench, ProviderTree **ret, Error *reterr)

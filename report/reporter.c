@@ -130,7 +130,8 @@ static void begin(Reporter *reporter, ReporterDone done, void *userdata)
 }
 
 int reporter_new(Reporter **ret, sd_event *event, const ReporterConfig *config, const Uuid *root,
-                 const char *root_name, Error *reterr)
+                 const char *root_name, void (*deleted)(const Uuid *provider, const char *name),
+                 Error *reterr)
 {
         _cleanup_(reporter_freep) Reporter *reporter = calloc(1, sizeof(Reporter));
         int r;
@@ -144,6 +145,7 @@ int reporter_new(Reporter **ret, sd_event *event, const ReporterConfig *config, 
             event_add_deferred(event, &reporter->deferred, on_deferred, reporter) < 0)
                 return error_oom(reterr);
         reporter->nova = config->nova;
+        reporter->memory.deleted = deleted;
         r = session_new(&reporter->session, event, &config->http, &config->auth, config->nova,
                         reterr);
         if (r < 0)
@@ -275,16 +277,7 @@ void reporter_forget(Reporter *reporter)
         reporter->partial = mirror_free(reporter->partial);
         sharing_forget(reporter->sharing);
         reporter->memory = (ExecutorMemory){ .n_retries = reporter->memory.n_retries,
-                                             .deleted = reporter->memory.deleted,
-                                             .userdata = reporter->memory.userdata };
-}
-
-void reporter_set_deleted(Reporter *reporter,
-                          void (*deleted)(const Uuid *provider, const char *name, void *userdata),
-                          void *userdata)
-{
-        reporter->memory.deleted = deleted;
-        reporter->memory.userdata = userdata;
+                                             .deleted = reporter->memory.deleted };
 }
 
 const ProviderTree *reporter_tree(Reporter *reporter)

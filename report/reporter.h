@@ -54,21 +54,17 @@ typedef void (*ReporterDone)(Reporter *reporter, int result, const Error *error,
 
 /* Makes a reporter, without a connection. The root is given by the uuid and the name of the host's
  * root provider; both are copied. The configuration is borrowed, and the event loop is referenced.
- * Returns -EINVAL with words (the name of the option) for an unusable configuration, -ENOMEM, or an
- * errno of sd-event. */
+ * The callback deleted (NULL: none) receives each provider that Placement deleted because a plan
+ * asked for it, or that was gone already then. It must not call the reporter. Returns -EINVAL with
+ * words (the name of the option) for an unusable configuration, -ENOMEM, or an errno of
+ * sd-event. */
 int reporter_new(Reporter **ret, sd_event *event, const ReporterConfig *config, const Uuid *root,
-                 const char *root_name, Error *reterr);
+                 const char *root_name, void (*deleted)(const Uuid *provider, const char *name),
+                 Error *reterr);
 
 /* Cancels the attempt under way without its callback. Allowed inside a callback. */
 Reporter *reporter_free(Reporter *reporter);
 DEFINE_CLEANUP(Reporter *, reporter_free);
-
-/* Sets the receiver of deleted providers; NULL: none. The callback deleted receives each provider
- * that Placement deleted because a plan asked for it, or that was gone already then. It must not
- * call the reporter. */
-void reporter_set_deleted(Reporter *reporter,
-                          void (*deleted)(const Uuid *provider, const char *name, void *userdata),
-                          void *userdata);
 
 /* Updates the mirror: one GET /resource_providers?in_tree=, then reads of the providers that are
  * new, changed or forgotten (refresh.h). The refresh also reads the sharing providers of the tree's

@@ -186,7 +186,7 @@ static CycleScope find_scope(Tracker *tracker, Error *ret)
 }
 
 /* Logs a provider that this agent has deleted from Placement, with the evidence. */
-static void log_deleted(const Uuid *provider, const char *name, void *userdata)
+static void log_deleted(const Uuid *provider, const char *name)
 {
         log_event(
                 LOG_INFO, MESSAGE_PROVIDER_DELETED, LOG_FIELDS(LOG_FIELD_PROVIDER, provider->text),
@@ -220,10 +220,10 @@ static int begin_attempt(Tracker *tracker, Error *reterr)
 
         if (!tracker->reporter) {
                 r = reporter_new(&tracker->reporter, tracker->event, tracker->config.reporter,
-                                 &tracker->maker.root, tracker->maker.nodename, reterr);
+                                 &tracker->maker.root, tracker->maker.nodename, log_deleted,
+                                 reterr);
                 if (r < 0)
                         return r;
-                reporter_set_deleted(tracker->reporter, log_deleted, NULL);
                 restore(tracker);
         }
         if (tracker->n_waiters > 0)

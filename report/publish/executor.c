@@ -413,8 +413,7 @@ static void step_done(ExecutorStep *step, const json_t *body)
         else
                 step_set_state(step, STEP_DONE);
         if (r >= 0 && step->step->op == PLAN_DELETE_PROVIDER && executor->memory->deleted)
-                executor->memory->deleted(&step->step->provider, step->step->name,
-                                          executor->memory->userdata);
+                executor->memory->deleted(&step->step->provider, step->step->name);
 }
 
 static void step_refused(ExecutorStep *step, int result, const Error *error)

@@ -59,8 +59,7 @@ typedef struct ExecutorMemory {
         unsigned n_batch_races; /* batches in a row that lost against another writer */
         uint64_t n_retries;     /* requests repeated after a 500 */
         /* Called after Placement deleted a provider, or if it was gone already; NULL: none. */
-        void (*deleted)(const Uuid *provider, const char *name, void *userdata);
-        void *userdata;
+        void (*deleted)(const Uuid *provider, const char *name);
 } ExecutorMemory;
 
 typedef struct Executor Executor;

@@ -38,16 +38,11 @@ static int take_answer(FakeAnswers *answers)
 }
 
 int reporter_new(Reporter **ret, sd_event *event, const ReporterConfig *config, const Uuid *root,
-                 const char *root_name, Error *reterr)
+                 const char *root_name, void (*deleted)(const Uuid *provider, const char *name),
+                 Error *reterr)
 {
         *ret = (Reporter *)&fake_reporter;
         return 0;
-}
-
-void reporter_set_deleted(Reporter *reporter,
-                          void (*deleted)(const Uuid *provider, const char *name, void *userdata),
-                          void *userdata)
-{
 }
 
 Reporter *reporter_free(Reporter *reporter)

@@ -259,7 +259,7 @@ int main(int argc, char *argv[])
         r = sd_event_new(&probe.event);
         if (r >= 0)
                 r = reporter_new(&probe.reporter, probe.event, &probe.config, &probe.root,
-                                 probe.name, &error);
+                                 probe.name, NULL, &error);
         if (r < 0) {
                 fprintf(stderr, "%s\n", error_text(&error, r));
                 return 1;

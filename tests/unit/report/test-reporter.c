@@ -33,9 +33,9 @@ static int set_up(void **state)
 
         assert_non_null(fixture);
         assert_true(sd_event_new(&fixture->event) >= 0);
-        assert_int_equal(
-                reporter_new(&fixture->reporter, fixture->event, &good_config, &root, "host", NULL),
-                0);
+        assert_int_equal(reporter_new(&fixture->reporter, fixture->event, &good_config, &root,
+                                      "host", NULL, NULL),
+                         0);
         fake_http_begin(NULL, NAMES);
         *state = fixture;
         return 0;
@@ -861,7 +861,7 @@ static void test_bad_configurations(void **state)
                 Error error = ERROR_NULL;
 
                 assert_int_equal(reporter_new(&reporter, fixture->event, &cases[i].config, &root,
-                                              "host", &error),
+                                              "host", NULL, &error),
                                  cases[i].r);
                 assert_null(reporter);
                 assert_non_null(strstr(error.text, cases[i].words));

@@ -106,13 +106,15 @@ static void test_plan_is_executed(void **state)
         assert_true(string_set_contains(&run.mirror->names.known_traits, "CUSTOM_T"));
 }
 
-static void on_deleted(const Uuid *provider, const char *name, void *userdata)
+/* The names of the providers that reached on_deleted(). */
+static char deleted_names[20];
+
+static void on_deleted(const Uuid *provider, const char *name)
 {
-        char *names = userdata;
-        size_t n = strlen(names);
+        size_t n = strlen(deleted_names);
 
         assert_false(uuid_empty(provider));
-        (void)snprintf(names + n, 20 - n, "%s;", name);
+        (void)snprintf(deleted_names + n, sizeof(deleted_names) - n, "%s;", name);
 }
 
 /* Only providers that Placement deleted reach the receiver. */
@@ -122,12 +124,12 @@ static void test_deleted_providers_reach_the_receiver(void **state)
                                                    "resource_provider.inuse"),
                                              ANSWER("DELETE", 204, NULL),
                                              { 0 } };
-        char names[20] = "";
-        _cleanup_(run_done) Run run = { .memory = { .deleted = on_deleted, .userdata = names } };
+        _cleanup_(run_done) Run run = { .memory = { .deleted = on_deleted } };
 
+        deleted_names[0] = '\0';
         run_all(&run, script, "host VCPU=1 | older<host | a<host | b<host", "host VCPU=2", NULL, 1,
                 REPORT_E_IN_USE);
-        assert_string_equal(names, "b;a;");
+        assert_string_equal(deleted_names, "b;a;");
 }
 
 /* Writes the generation of each provider of the mirror, for example "host=12 a=-1". */
