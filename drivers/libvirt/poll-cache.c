@@ -270,7 +270,14 @@ bool poll_cache_knows_devices(const PollCache *cache)
         return cache->knows_devices;
 }
 
-const NodeDevice *poll_cache_next_device(PollCache *cache, size_t *i)
+/* Returns true if the device changes silently, and this poll must read it. */
+static bool must_read(const PollCache *cache, const NodeDevice *device)
+{
+        return !cache->keeps_silent && device->kind == NODE_DEVICE_DEVICE &&
+               snapshot_device_changes_silently(&device->device);
+}
+
+const NodeDevice *poll_cache_next_device(PollCache *cache, size_t *i, bool *ret_stale)
 {
         CacheEntry *entry;
 
@@ -278,6 +285,7 @@ const NodeDevice *poll_cache_next_device(PollCache *cache, size_t *i)
                 return NULL;
         entry = cache->devices.entries[(*i)++];
         entry->seen = true;
+        *ret_stale = must_read(cache, &entry->device);
         return &entry->device;
 }
 
@@ -285,13 +293,7 @@ const NodeDevice *poll_cache_find_device(PollCache *cache, const char *name)
 {
         const CacheEntry *entry = table_find(&cache->devices, name);
 
-        return entry && !poll_cache_is_silent(cache, &entry->device) ? &entry->device : NULL;
-}
-
-bool poll_cache_is_silent(const PollCache *cache, const NodeDevice *device)
-{
-        return !cache->keeps_silent && device->kind == NODE_DEVICE_DEVICE &&
-               snapshot_device_changes_silently(&device->device);
+        return entry && !must_read(cache, &entry->device) ? &entry->device : NULL;
 }
 
 const SnapshotDomain *poll_cache_find_domain(PollCache *cache, const char *uuid, bool *ret_stale)

@@ -49,16 +49,14 @@ void poll_cache_begin(PollCache *cache, uint64_t now_usec, DriverPollKind kind);
 /* Returns true if devices have events, and no device was marked from the begin of the last poll to
  * that of this one. The last poll must also have succeeded, and this one must not have emptied the
  * cache. The cache then has all of them, and a listing is not necessary. poll_cache_next_device()
- * returns them in the order of their names: start with *i = 0; NULL after the last one. */
+ * returns them in the order of their names: start with *i = 0; NULL after the last one. *ret_stale:
+ * the device changes silently, and this poll must read it. */
 bool poll_cache_knows_devices(const PollCache *cache);
-const NodeDevice *poll_cache_next_device(PollCache *cache, size_t *i);
-
-/* Returns true if the device changes silently, and this poll must read it. */
-bool poll_cache_is_silent(const PollCache *cache, const NodeDevice *device);
+const NodeDevice *poll_cache_next_device(PollCache *cache, size_t *i, bool *ret_stale);
 
 /* Return a known object, or NULL if it must be read. It is borrowed until it is put again or the
- * poll ends. A device must be read if poll_cache_is_silent(). *ret_stale: only the persistent
- * definition of the domain must be read again. */
+ * poll ends. A device that changes silently must be read, except in a poll of guests alone.
+ * *ret_stale: only the persistent definition of the domain must be read again. */
 const NodeDevice *poll_cache_find_device(PollCache *cache, const char *name);
 const SnapshotDomain *poll_cache_find_domain(PollCache *cache, const char *uuid, bool *ret_stale);
 

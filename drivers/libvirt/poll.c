@@ -167,12 +167,13 @@ static int read_again(DevicePoll *poll, const NodeDevice **device, Error *reterr
 static int poll_known(DevicePoll *poll, Error *reterr)
 {
         const NodeDevice *device;
+        bool stale;
         size_t i = 0;
 
-        while ((device = poll_cache_next_device(poll->cache, &i))) {
+        while ((device = poll_cache_next_device(poll->cache, &i, &stale))) {
                 int r = 1;
 
-                if (poll_cache_is_silent(poll->cache, device))
+                if (stale)
                         r = read_again(poll, &device, reterr);
                 if (r > 0)
                         r = add_object(poll, device, reterr);
