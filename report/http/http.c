@@ -39,7 +39,8 @@ struct HttpTransfer {
         HttpClient *client; /* NULL: the callback freed it */
         TransferState state;
         HttpExchange exchange;
-        HttpDone done; /* NULL: the answer is ignored */
+        /* NULL: the answer is ignored */
+        void (*done)(int result, const HttpResponse *response, const Error *error, void *userdata);
         void *userdata;
         bool writes;
         bool stands; /* active and stalled, when on_watch() last found a crowd */
@@ -499,8 +500,10 @@ static int check_request(const HttpRequest *request, Error *reterr)
 
 /* Queues a transfer, and starts it if the lanes permit. Replaces a broken loop first, because the
  * callback that reported it must not free the loop. */
-int http_client_send(HttpClient *client, const HttpRequest *request, HttpDone done, void *userdata,
-                     HttpTransfer **ret_transfer, Error *reterr)
+int http_client_send(HttpClient *client, const HttpRequest *request,
+                     void (*done)(int result, const HttpResponse *response, const Error *error,
+                                  void *userdata),
+                     void *userdata, HttpTransfer **ret_transfer, Error *reterr)
 {
         _cleanup_(transfer_freep) HttpTransfer *transfer = NULL;
         int r;

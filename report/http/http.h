@@ -54,12 +54,6 @@ typedef enum HttpResult {
 typedef struct HttpClient HttpClient;
 typedef struct HttpTransfer HttpTransfer; /* a request under way */
 
-/* Receives the end of a request. result is HTTP_DONE with a response, else an HttpResult or a
- * negative errno with words in error. Both are borrowed for the call, and the handle of the
- * transfer is already invalid. */
-typedef void (*HttpDone)(int result, const HttpResponse *response, const Error *error,
-                         void *userdata);
-
 /* Makes a client, without a connection. The loop is referenced, and the strings of config are
  * borrowed, except the endpoint. -EINVAL with words for an unusable configuration, -ENOMEM, or an
  * errno of sd-event. */
@@ -75,12 +69,16 @@ DEFINE_CLEANUP(HttpClient *, http_client_free);
 
 /* Sends a request or queues it. The handle in *ret_transfer is valid until the callback runs or the
  * transfer is cancelled. Both done and ret_transfer can be NULL. The client must have an endpoint.
- * Returns -EINVAL for an invalid path or header, or -ENOMEM.
+ * Returns -EINVAL for an invalid path or header, or -ENOMEM. The callback done receives the end of
+ * the request. result is HTTP_DONE with a response, else an HttpResult or a negative errno with
+ * words in error. Both are borrowed for the call, and the handle is already invalid.
  *
  * Curl sends a request once more if the server closes a kept connection without a byte of an
  * answer. Then the server can receive a write twice. */
-int http_client_send(HttpClient *client, const HttpRequest *request, HttpDone done, void *userdata,
-                     HttpTransfer **ret_transfer, Error *reterr);
+int http_client_send(HttpClient *client, const HttpRequest *request,
+                     void (*done)(int result, const HttpResponse *response, const Error *error,
+                                  void *userdata),
+                     void *userdata, HttpTransfer **ret_transfer, Error *reterr);
 
 /* Logs, at level debug, "METHOD BASEPATH: STATUS (REQUEST-ID)" with the fields of the journal. base
  * is the text before the path; it can be "". */

@@ -99,15 +99,13 @@ PlacementVerdict placement_judge(const PlacementRequest *request, const HttpResp
 
 #define REQUEST_COUNTS_MAX 96
 
-typedef struct RequestCount {
-        const char *method, *route; /* "PUT", "/resource_providers/{uuid}/traits"; static */
-        int status;                 /* 0: no answer */
-        uint64_t n;
-} RequestCount;
-
 /* Numbers of requests by route, method and status of the answer. A route has placeholders for uuids
  * and names, so the number of items is bounded. */
 typedef struct RequestCounts {
-        RequestCount items[REQUEST_COUNTS_MAX];
+        struct {
+                const char *method, *route; /* "PUT", "/resource_providers/{uuid}/traits"; static */
+                int status;                 /* 0: no answer */
+                uint64_t n;
+        } items[REQUEST_COUNTS_MAX];
         size_t n_items;
 } RequestCounts;

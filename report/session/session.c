@@ -31,7 +31,7 @@ struct SessionCall {
         uint64_t pass;          /* serial of the pass with which it was sent last */
         bool refused;           /* it started over after a 401 */
         PlacementRequest request;
-        SessionDone done;
+        void (*done)(int result, const SessionAnswer *answer, const Error *error, void *userdata);
         void *userdata;
 };
 
@@ -181,25 +181,25 @@ static int read_body(const PlacementRequest *request, const HttpResponse *respon
         return REPORT_DONE;
 }
 
-static bool is_count_of(const RequestCount *item, const char *method, const char *route, int status)
-{
-        return item->status == status && strcmp(item->route, route) == 0 &&
-               strcmp(item->method, method) == 0;
-}
-
 /* Counts a request by method, route and status. A new combination is dropped if there are already
  * REQUEST_COUNTS_MAX. */
 static void count_request(RequestCounts *counts, const char *method, const char *route, int status)
 {
-        for (size_t i = 0; i < counts->n_items; i++)
-                if (is_count_of(&counts->items[i], method, route, status)) {
-                        counts->items[i].n++;
-                        return;
-                }
-        if (counts->n_items < REQUEST_COUNTS_MAX)
-                counts->items[counts->n_items++] = (RequestCount){
-                        .method = method, .route = route, .status = status, .n = 1
-                };
+        size_t i = 0;
+
+        while (i < counts->n_items &&
+               (counts->items[i].status != status || strcmp(counts->items[i].route, route) != 0 ||
+                strcmp(counts->items[i].method, method) != 0))
+                i++;
+        if (i == REQUEST_COUNTS_MAX)
+                return;
+        if (i == counts->n_items) {
+                counts->items[i].method = method;
+                counts->items[i].route = route;
+                counts->items[i].status = status;
+                counts->n_items++;
+        }
+        counts->items[i].n++;
 }
 
 /* Counts conflicts, and notes the longest Retry-After. */
@@ -263,11 +263,10 @@ static bool wait_for_server(SessionCall *call, const HttpResponse *response)
 /* Frees the call and runs its callback, which can free the session. */
 static void end_call(SessionCall *call, int result, const SessionAnswer *answer, const Error *words)
 {
-        SessionDone done = call->done;
-        void *userdata = call->userdata;
+        const SessionCall ended = *call;
 
         call_free(call);
-        done(result, answer, words, userdata);
+        ended.done(result, answer, words, ended.userdata);
 }
 
 static void on_response(int result, const HttpResponse *response, const Error *error,
@@ -403,8 +402,10 @@ static int on_deferred(sd_event_source *source, void *userdata)
         return 0;
 }
 
-int session_send(Session *session, PlacementRequest request, SessionDone done, void *userdata,
-                 SessionCall **ret_call, Error *reterr)
+int session_send(Session *session, PlacementRequest request,
+                 void (*done)(int result, const SessionAnswer *answer, const Error *error,
+                              void *userdata),
+                 void *userdata, SessionCall **ret_call, Error *reterr)
 {
         SessionCall *call = request.path ? calloc(1, sizeof(SessionCall)) : NULL;
         int r;

@@ -44,12 +44,6 @@ typedef struct SessionAnswer {
 typedef struct Session Session;
 typedef struct SessionCall SessionCall; /* a request under way */
 
-/* Receives the end of a request. result is REPORT_DONE, a ReportOutcome or a negative errno; error
- * has words unless it is 0. answer is never NULL. All are borrowed for the call, and the handle of
- * the request is already invalid. */
-typedef void (*SessionDone)(int result, const SessionAnswer *answer, const Error *error,
-                            void *userdata);
-
 /* Makes a session. config is used as in http_client_new(); its endpoint is NULL if Keystone's
  * catalogue has it, and then auth gets wants_endpoint. Strings stay borrowed. Requests that nova
  * forbids are not sent and end in REPORT_E_REFUSED. -EINVAL with words, -ENOMEM, or an errno of
@@ -62,9 +56,14 @@ Session *session_free(Session *session);
 DEFINE_CLEANUP(Session *, session_free);
 
 /* Sends a request and owns it, also on failure. The handle in *ret_call is valid until the callback
- * runs or the call is cancelled. It is not stored if ret_call is NULL. -ENOMEM, -EINVAL. */
-int session_send(Session *session, PlacementRequest request, SessionDone done, void *userdata,
-                 SessionCall **ret_call, Error *reterr);
+ * runs or the call is cancelled. It is not stored if ret_call is NULL. -ENOMEM, -EINVAL. The
+ * callback done receives the end of the request. result is REPORT_DONE, a ReportOutcome or a
+ * negative errno; error has words unless it is 0. answer is never NULL. All are borrowed for the
+ * call, and the handle is already invalid. */
+int session_send(Session *session, PlacementRequest request,
+                 void (*done)(int result, const SessionAnswer *answer, const Error *error,
+                              void *userdata),
+                 void *userdata, SessionCall **ret_call, Error *reterr);
 
 /* Cancels a request without its callback. NULL is allowed. Returns NULL. */
 SessionCall *session_call_cancel(SessionCall *call);

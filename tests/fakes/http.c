@@ -10,6 +10,9 @@
 
 #define LINES_MAX 4096
 
+typedef void (*HttpDone)(int result, const HttpResponse *response, const Error *error,
+                         void *userdata);
+
 struct HttpTransfer {
         TAILQ_ENTRY(HttpTransfer) link;
         HttpClient *client;

@@ -73,7 +73,13 @@ static void test_a_tree(void **state)
         const TrackerStatus status = { .sync_state = SYNC_SYNCED,
                                        .last_poll_usec = UINT64_C(1700000000000123),
                                        .n_cycles = 7 };
-        RequestCounts counts = { 0 };
+        RequestCounts counts = {
+                .items = { { .method = "PUT",
+                             .route = "/resource_providers/{uuid}/traits",
+                             .status = 200,
+                             .n = 1 } },
+                .n_items = 1,
+        };
         const ReporterStatistics statistics = {
                 .n_requests = 12, .n_writes = 3, .n_conflicts = 1, .n_retries = 2, .counts = &counts
         };
@@ -92,9 +98,6 @@ static void test_a_tree(void **state)
         assert_int_equal(provider_tree_new(&tree), 0);
         assert_int_equal(provider_tree_add(tree, &uuid, "a\"b\\c", NULL, NULL, NULL), 0);
         assert_int_equal(provider_set_inventory(tree->providers[0], "VCPU", &inventory), 0);
-        counts.items[counts.n_items++] = (RequestCount){
-                .method = "PUT", .route = "/resource_providers/{uuid}/traits", .status = 200, .n = 1
-        };
         facts.status = &status;
         facts.statistics = &statistics;
         facts.config_digest = &digest;

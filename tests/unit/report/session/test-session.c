@@ -69,7 +69,8 @@ static void wait_calls(Fixture *fixture, unsigned n)
         fixture->n_calls = 0;
 }
 
-static void send_get(Fixture *fixture, SessionDone done)
+static void send_get(Fixture *fixture, void (*done)(int result, const SessionAnswer *answer,
+                                                    const Error *error, void *userdata))
 {
         PlacementRequest request = placement_get_consumer(&UUID_NULL, true);
 
