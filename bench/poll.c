@@ -120,7 +120,8 @@ int main(int argc, char *argv[])
                 return EXIT_SUCCESS;
         }
         if (libvirt_event_loop_start(&error) < 0 || mailbox_new(&mailbox, &event_fd) < 0 ||
-            libvirt_connection_open(&connection, &(LibvirtConfig){ .connection_uri = argv[1] }, 0,
+            libvirt_connection_open(&connection,
+                                    &(DriverConfig){ .libvirt.connection_uri = argv[1] }, 0,
                                     mailbox, &error) < 0) {
                 fprintf(stderr, "%s\n", error.text);
                 return EXIT_FAILURE;

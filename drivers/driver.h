@@ -18,18 +18,16 @@
 #include "drivers/host/host-config.h"
 #include "drivers/host/snapshot.h"
 
-/* Address of libvirt, and the keepalive of its connection. */
-typedef struct LibvirtConfig {
-        const char *connection_uri;
-        uint64_t keepalive_interval_sec; /* 0: no keepalive */
-        uint64_t keepalive_count;
-} LibvirtConfig;
-
 /* Configuration of a driver: the options that all drivers obey, and the section with the name of
  * the driver. The driver "linux" has no section. It must outlive the driver. */
 typedef struct DriverConfig {
         HostConfig host;
-        LibvirtConfig libvirt;
+        /* Address of libvirt, and the keepalive of its connection. */
+        struct {
+                const char *connection_uri;
+                uint64_t keepalive_interval_sec; /* 0: no keepalive */
+                uint64_t keepalive_count;
+        } libvirt;
         const char *static_path; /* [static] path: the JSON file */
 } DriverConfig;
 

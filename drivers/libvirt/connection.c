@@ -259,25 +259,26 @@ static int refuse_credentials(virConnectCredentialPtr credentials, unsigned n_cr
         return -1;
 }
 
-int libvirt_connect(virConnectPtr *ret, const LibvirtConfig *config, unsigned flags, Error *reterr)
+int libvirt_connect(virConnectPtr *ret, const DriverConfig *config, unsigned flags, Error *reterr)
 {
         virConnectAuth no_auth = { .cb = refuse_credentials };
-        virConnectPtr handle = virConnectOpenAuth(config->connection_uri, &no_auth, flags);
+        virConnectPtr handle = virConnectOpenAuth(config->libvirt.connection_uri, &no_auth, flags);
 
         if (!handle)
                 return libvirt_error(reterr, "Cannot connect to the hypervisor");
         /* Continue without keepalive, which libvirt's test driver and very old daemons do not
          * have. */
-        if (config->keepalive_interval_sec > 0 &&
-            virConnectSetKeepAlive(handle, (int)MIN(config->keepalive_interval_sec, INT32_MAX),
-                                   (unsigned)MIN(config->keepalive_count, INT32_MAX)) != 0)
-                log_debug("No keepalive on %s: %s", config->connection_uri,
+        if (config->libvirt.keepalive_interval_sec > 0 &&
+            virConnectSetKeepAlive(handle,
+                                   (int)MIN(config->libvirt.keepalive_interval_sec, INT32_MAX),
+                                   (unsigned)MIN(config->libvirt.keepalive_count, INT32_MAX)) != 0)
+                log_debug("No keepalive on %s: %s", config->libvirt.connection_uri,
                           virGetLastErrorMessage());
         *ret = handle;
         return 0;
 }
 
-int libvirt_connection_open(LibvirtConnection **ret, const LibvirtConfig *config, unsigned flags,
+int libvirt_connection_open(LibvirtConnection **ret, const DriverConfig *config, unsigned flags,
                             Mailbox *mailbox, Error *reterr)
 {
         LibvirtConnection *connection;

@@ -33,17 +33,17 @@ typedef struct LibvirtConnection {
         int device_ids[LIBVIRT_DEVICE_EVENTS]; /* ids of callbacks; -1: not registered */
 } LibvirtConnection;
 
-/* Opens a connection. Call libvirt_event_loop_start() before. VIR_CONNECT_RO in flags requests a
- * read-only connection; if that fails, a writable one is opened. The connection takes its own
- * reference to the mailbox. An event or a keepalive that the hypervisor lacks is no error. Without
- * one of the events of domains or devices, the cache keeps none of that kind. Negative errno with
- * an error text. */
-int libvirt_connection_open(LibvirtConnection **ret, const LibvirtConfig *config, unsigned flags,
+/* Opens a connection to the address in config->libvirt, the only part that is used. Call
+ * libvirt_event_loop_start() before. VIR_CONNECT_RO in flags requests a read-only connection; if
+ * that fails, a writable one is opened. The connection takes its own reference to the mailbox. An
+ * event or a keepalive that the hypervisor lacks is no error. Without one of the events of domains
+ * or devices, the cache keeps none of that kind. Negative errno with an error text. */
+int libvirt_connection_open(LibvirtConnection **ret, const DriverConfig *config, unsigned flags,
                             Mailbox *mailbox, Error *reterr);
 
 /* Opens a connection without events, which the caller closes with virConnectClose(). flags are
  * those of virConnectOpenAuth(). Errors as above. */
-int libvirt_connect(virConnectPtr *ret, const LibvirtConfig *config, unsigned flags, Error *reterr);
+int libvirt_connect(virConnectPtr *ret, const DriverConfig *config, unsigned flags, Error *reterr);
 LibvirtConnection *libvirt_connection_free(LibvirtConnection *connection);
 DEFINE_CLEANUP(LibvirtConnection *, libvirt_connection_free);
 

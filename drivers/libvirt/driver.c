@@ -40,10 +40,10 @@ typedef struct Link {
 /* Copies of options, because a thread that hangs outlives the configuration. */
 typedef struct LibvirtState {
         char *uri;
-        LibvirtConfig address;     /* borrows uri */
+        DriverConfig config;       /* libvirt: borrows uri. host: the options of make_facts(), and
+                                      owns their lists */
         DiskCheck *disk;           /* reads the size of the disk, and the folders of servers */
         char *images_storage_pool; /* NULL: none */
-        HostConfig facts_config;   /* the options of make_facts(); owns its lists */
         Link link;                 /* only the virt thread uses it */
 } LibvirtState;
 
@@ -56,8 +56,8 @@ static void state_free(void *data)
         free(state->uri);
         disk_check_unref(state->disk);
         free(state->images_storage_pool);
-        strings_free(state->facts_config.cpu_models);
-        strings_free(state->facts_config.cpu_model_extra_flags);
+        strings_free(state->config.host.cpu_models);
+        strings_free(state->config.host.cpu_model_extra_flags);
         free(state);
 }
 
@@ -342,10 +342,10 @@ static int read_facts(const LibvirtState *state, Link *link, Error *reterr)
         Error error = ERROR_NULL;
         Snapshot *facts = NULL;
         virConnectPtr handle;
-        int r = libvirt_connect(&handle, &state->address, 0, &error);
+        int r = libvirt_connect(&handle, &state->config, 0, &error);
 
         if (r == 0) {
-                r = make_facts(&facts, handle, &state->facts_config, &error);
+                r = make_facts(&facts, handle, &state->config.host, &error);
                 virConnectClose(handle);
         }
         link->facts_error = ERROR_NULL;
@@ -375,7 +375,7 @@ static int ensure_link(const LibvirtState *state, Link *link, DriverPollKind kin
 
         if (!link->connection || !libvirt_connection_is_alive(link->connection)) {
                 link_done(link);
-                r = libvirt_connection_open(&link->connection, &state->address, VIR_CONNECT_RO,
+                r = libvirt_connection_open(&link->connection, &state->config, VIR_CONNECT_RO,
                                             mailbox, reterr);
         }
         if (r == 0 && (!link->facts || kind == DRIVER_POLL_ALL))
@@ -470,7 +470,7 @@ static void inherit(void *data, void *before)
 static int copy_options(LibvirtState *state, const DriverConfig *config)
 {
         const HostConfig *host = &config->host;
-        HostConfig *facts = &state->facts_config;
+        HostConfig *facts = &state->config.host;
         const char *pool = host->images_storage_pool;
 
         facts->virt_type = host->virt_type;
@@ -481,8 +481,8 @@ static int copy_options(LibvirtState *state, const DriverConfig *config)
             strings_copy(host->cpu_models, &facts->cpu_models) < 0 ||
             strings_copy(host->cpu_model_extra_flags, &facts->cpu_model_extra_flags) < 0)
                 return -ENOMEM;
-        state->address = config->libvirt;
-        state->address.connection_uri = state->uri;
+        state->config.libvirt = config->libvirt;
+        state->config.libvirt.connection_uri = state->uri;
         return 0;
 }
 

@@ -82,7 +82,8 @@ static int open_host(void **state)
         snprintf(uri, sizeof(uri), "test://%s", host->path);
         if (libvirt_event_loop_start(&error) < 0 ||
             mailbox_new(&host->mailbox, &host->event_fd) < 0 ||
-            libvirt_connection_open(&host->connection, &(LibvirtConfig){ .connection_uri = uri }, 0,
+            libvirt_connection_open(&host->connection,
+                                    &(DriverConfig){ .libvirt.connection_uri = uri }, 0,
                                     host->mailbox, &error) < 0)
                 fail_msg("%s", error.text);
         *state = host;
