@@ -27,7 +27,7 @@
 struct CtlTable {
         CtlPage *page;
         struct libscols_table *table;
-        CtlColumnKind *kinds; /* kinds of the table's columns */
+        CtlColumn *columns; /* copies of the table's columns */
         size_t *places; /* index of each column of the caller in the table; SIZE_MAX: not shown */
         size_t n_places;
         struct libscols_line *line; /* the current line; borrowed */
@@ -40,9 +40,9 @@ static bool is_roomy(const CtlStyle *style)
 }
 
 /* Checks whether the column is narrowed if the terminal is too narrow. */
-static bool is_narrowed(CtlColumnKind kind)
+static bool is_narrowed(const CtlColumn *column)
 {
-        return kind == CTL_COLUMN_CUT || kind == CTL_COLUMN_WRAP;
+        return column->kind == CTL_COLUMN_CUT || column->kind == CTL_COLUMN_WRAP;
 }
 
 static int add_column(CtlTable *table, const CtlColumn *column)
@@ -67,7 +67,7 @@ static int place_column(CtlTable *table, const CtlColumn *columns, size_t i)
 {
         size_t place = scols_table_get_ncols(table->table);
 
-        table->kinds[place] = columns[i].kind;
+        table->columns[place] = columns[i];
         table->places[i] = place;
         return add_column(table, &columns[i]);
 }
@@ -116,9 +116,9 @@ static int make_table(CtlTable *table, const CtlColumn *columns, size_t n_column
         const CtlStyle *style = &table->page->style;
 
         table->table = scols_new_table();
-        table->kinds = calloc(n_columns, sizeof(CtlColumnKind));
+        table->columns = calloc(n_columns, sizeof(CtlColumn));
         table->places = calloc(n_columns, sizeof(size_t));
-        if (!table->table || !table->kinds || !table->places)
+        if (!table->table || !table->columns || !table->places)
                 return -ENOMEM;
         table->n_places = n_columns;
         for (size_t i = 0; i < n_columns; i++)
@@ -154,7 +154,7 @@ CtlTable *ctl_table_free(CtlTable *table)
         if (!table)
                 return NULL;
         scols_unref_table(table->table);
-        free(table->kinds);
+        free(table->columns);
         free(table->places);
         free(table);
         return NULL;
@@ -264,12 +264,12 @@ static int narrow_column(CtlTable *table, size_t column, size_t width)
 
                 if (!text)
                         continue;
-                narrow = table->kinds[column] == CTL_COLUMN_CUT
+                narrow = table->columns[column].kind == CTL_COLUMN_CUT
                                  ? ctl_text_cut(text, width, table->page->style.utf8)
                                  : strdup(text);
                 if (!narrow)
                         return -ENOMEM;
-                if (table->kinds[column] == CTL_COLUMN_WRAP)
+                if (table->columns[column].kind == CTL_COLUMN_WRAP)
                         ctl_text_wrap(narrow, width);
                 if (scols_cell_set_data(cell, narrow) < 0)
                         return -ENOMEM;
@@ -291,8 +291,8 @@ static int fit_columns(CtlTable *table)
                 size_t width = measure_column(table, i);
 
                 wanted += width;
-                taken += is_narrowed(table->kinds[i]) ? 0 : width;
-                n_left += is_narrowed(table->kinds[i]);
+                taken += is_narrowed(&table->columns[i]) ? 0 : width;
+                n_left += is_narrowed(&table->columns[i]);
         }
         if (table->page->style.width == 0 || table->page->style.all ||
             wanted <= table->page->style.width)
@@ -301,7 +301,7 @@ static int fit_columns(CtlTable *table)
         for (size_t i = 0; i < n_columns; i++) {
                 size_t width = measure_column(table, i), share;
 
-                if (!is_narrowed(table->kinds[i]))
+                if (!is_narrowed(&table->columns[i]))
                         continue;
                 share = MAX(MIN(width, rest / n_left), (size_t)WIDTH_MIN);
                 rest -= MIN(share, rest);

@@ -10,17 +10,15 @@
 
 #include "ctl/print/page.h"
 
-typedef enum CtlColumnKind {
-        CTL_COLUMN_LEFT,
-        CTL_COLUMN_RIGHT, /* for numbers */
-        CTL_COLUMN_CUT,   /* cut in the middle if the terminal is too narrow and --all is not given:
-                           * "host…_41_00_0" */
-        CTL_COLUMN_WRAP,  /* wrapped at blanks in the same case */
-} CtlColumnKind;
-
 typedef struct CtlColumn {
         const char *name;
-        CtlColumnKind kind;
+        enum {
+                CTL_COLUMN_LEFT,
+                CTL_COLUMN_RIGHT, /* for numbers */
+                CTL_COLUMN_CUT,   /* cut in the middle if the terminal is too narrow and --all is
+                                   * not given: "host…_41_00_0" */
+                CTL_COLUMN_WRAP,  /* wrapped at blanks in the same case */
+        } kind;
 } CtlColumn;
 
 typedef struct CtlTable CtlTable;
