@@ -204,15 +204,12 @@ static PartitionStep plan_claims(const DeviceSet *set, const PartitionFacts *fac
 
 PartitionStep partition_plan_next(const HostShapes *shapes, const PartitionFacts *facts)
 {
-        static const PartitionStepKind order[] = { PARTITION_STEP_ADOPT, PARTITION_STEP_DEACTIVATE,
-                                                   PARTITION_STEP_ACTIVATE };
-
-        for (size_t i = 0; i < ARRAY_SIZE(order); i++)
-                for (size_t j = 0; j < facts->record->n_items; j++) {
+        for (int kind = PARTITION_STEP_ADOPT; kind <= PARTITION_STEP_ACTIVATE; kind++)
+                for (size_t i = 0; i < facts->record->n_items; i++) {
                         PartitionStep step =
-                                plan_entry(&shapes->set, facts, &facts->record->items[j]);
+                                plan_entry(&shapes->set, facts, &facts->record->items[i]);
 
-                        if (step.kind == order[i])
+                        if ((int)step.kind == kind)
                                 return step;
                 }
         return plan_claims(&shapes->set, facts);

@@ -26,15 +26,14 @@
 #include "formats/partitions.h"
 #include "prepare/plan.h"
 
-typedef enum PartitionStepKind {
-        PARTITION_STEP_NONE,
-        PARTITION_STEP_ADOPT,      /* record the partition as active for the claim */
-        PARTITION_STEP_DEACTIVATE, /* start the unit "deactivate" */
-        PARTITION_STEP_ACTIVATE,   /* start the unit "activate" for the claim */
-} PartitionStepKind;
-
 typedef struct PartitionStep {
-        PartitionStepKind kind;
+        /* in the order of their execution */
+        enum {
+                PARTITION_STEP_NONE,
+                PARTITION_STEP_ADOPT,      /* record the partition as active for the claim */
+                PARTITION_STEP_DEACTIVATE, /* start the unit "deactivate" */
+                PARTITION_STEP_ACTIVATE,   /* start the unit "activate" for the claim */
+        } kind;
         const DevicePartition *partition; /* borrowed from the set */
         int64_t claim;
 } PartitionStep;
