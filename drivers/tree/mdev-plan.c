@@ -42,15 +42,13 @@ void device_facts_done(DeviceFacts *facts)
 
 int device_facts_add_holding(DeviceFacts *facts, const char *address, const char *type)
 {
-        DeviceHolding *holding;
+        size_t i = facts->n_holdings;
 
-        if (array_grow(&facts->holdings, sizeof(DeviceHolding), facts->n_holdings,
-                       &facts->n_allocated) < 0)
+        if (array_grow(&facts->holdings, sizeof(*facts->holdings), i, &facts->n_allocated) < 0)
                 return -ENOMEM;
-        holding = &facts->holdings[facts->n_holdings];
-        snprintf(holding->address, sizeof(holding->address), "%s", address);
-        holding->type = strdup(type);
-        if (!holding->type)
+        snprintf(facts->holdings[i].address, PCI_ADDRESS_SIZE, "%s", address);
+        facts->holdings[i].type = strdup(type);
+        if (!facts->holdings[i].type)
                 return -ENOMEM;
         facts->n_holdings++;
         return 0;
@@ -236,18 +234,18 @@ static void identify(const Input *input, VgpuCard *card, const SnapshotDevice *f
         card->is_prepared = is_prepared(input->config, card->address);
 }
 
-/* Marks a function that a claim has, if it is of this card. */
+/* Marks a function with that address, which a claim has, if it is of this card. */
 static int take_claimed(const Input *input, VgpuCard *card, const SnapshotDevice *device,
-                        const DeviceHolding *holding)
+                        const char *address, char *type_id)
 {
-        const MdevType type = { .id = holding->type, .name = (char *)"" };
+        const MdevType type = { .id = type_id, .name = (char *)"" };
         int index;
 
-        if (!vgpu_card_find(card, holding->address))
+        if (!vgpu_card_find(card, address))
                 return 0;
         if (type.id[0] && ensure_type(input, card, device, &type, &index) < 0)
                 return -ENOMEM;
-        vgpu_card_take(card, holding->address, holding->type);
+        vgpu_card_take(card, address, type_id);
         return 0;
 }
 
@@ -261,7 +259,8 @@ static int make_card(const Input *input, const SnapshotDevice *const functions[]
                 if (add_function(input, ret, functions[i]) < 0)
                         return -ENOMEM;
         for (size_t i = 0; input->known && i < input->known->n_holdings; i++)
-                if (take_claimed(input, ret, functions[0], &input->known->holdings[i]) < 0)
+                if (take_claimed(input, ret, functions[0], input->known->holdings[i].address,
+                                 input->known->holdings[i].type) < 0)
                         return -ENOMEM;
         return 0;
 }

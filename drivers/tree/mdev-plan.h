@@ -18,18 +18,16 @@
 #include "drivers/host/vgpu-sizes.h"
 #include "drivers/tree/mdev-types.h"
 
-/* A PCI device that a living claim has. */
-typedef struct DeviceHolding {
-        char address[PCI_ADDRESS_SIZE];
-        char *type; /* "nvidia-1428" for a vGPU; "" if it is none; owned */
-} DeviceHolding;
-
 /* Facts about devices beside the poll. */
 typedef struct DeviceFacts {
         VgpuSizes sizes;
         StringSet withheld; /* PCI addresses of members of sets (HostShapes) that are not given out,
                                such as cordoned ones */
-        DeviceHolding *holdings;
+        /* PCI devices that living claims have */
+        struct {
+                char address[PCI_ADDRESS_SIZE];
+                char *type; /* "nvidia-1428" for a vGPU; "" if it is none; owned */
+        } * holdings;
         size_t n_holdings, n_allocated;
 } DeviceFacts;
 
