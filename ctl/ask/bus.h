@@ -11,7 +11,9 @@
 #include <systemd/sd-bus.h>
 
 #include "base/json.h"
+#include "base/progress.h"
 #include "base/resource-request.h"
+#include "ctl/print/page.h"
 
 #define CTL_NOT_RUNNING (-ESRCH)
 
@@ -50,6 +52,12 @@ int ctl_bus_open(sd_bus **ret, const char *host, Error *reterr);
  * progress. */
 int ctl_bus_call(sd_bus *bus, const char *method, uint64_t timeout_usec, char **ret, Error *reterr,
                  const char *types, ...);
+
+/* Formats the line of that progress: "reshape: gathering 12/40 [=======> ]", cut at the width of
+ * the style (0: 80 columns) and at size. The bar appears only if the requests are counted and the
+ * line has space for it. Pure. */
+void ctl_bus_format_progress(const char *kind, const Progress *progress, const CtlStyle *style,
+                             char *line, size_t size);
 
 /* Reads a document of Describe(). Returns the errors of ctl_bus_call(), or -EBADMSG if it has
  * another format; format NULL: the document is an array. The caller owns the reference. */
