@@ -26,7 +26,6 @@
 #include "ctl/print/json.h"
 #include "ctl/print/xml.h"
 #include "ctl/verbs/common.h"
-#include "ctl/verbs/request.h"
 #include "drivers/host/snapshot.h"
 #include "formats/format-names.h"
 #include "formats/interface.h"

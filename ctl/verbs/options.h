@@ -4,9 +4,24 @@
 /* The options of computectl: one table, from which the parsing, the check that an option belongs to
  * the verb, and the help are made. */
 
+#include <jansson.h>
+
+#include "base/resource-request.h"
 #include "ctl/print/filter.h"
 #include "ctl/print/json.h"
-#include "ctl/verbs/request.h"
+
+/* The request of "claim" and "explain": resources, layout, and the provider of each group. The
+ * texts of the layout are borrowed. The member numa points to other members, so the struct must not
+ * move. */
+typedef struct CtlRequest {
+        ResourceRequest resources;
+        NumaOptions numa;
+        const char *cpus[NUMA_REQUEST_CELLS_MAX + 1]; /* by cell; the rest is NULL */
+        uint64_t memory_mb[NUMA_REQUEST_CELLS_MAX];
+        RequestMappings mappings; /* providers that are given by their uuid */
+        StringSet named;          /* "SUFFIX=NAME": the other providers */
+        Error error; /* error of the first option that cannot be parsed; code 0: none */
+} CtlRequest;
 
 typedef struct CtlOptions {
         /* Options of all verbs. */
@@ -79,3 +94,13 @@ void ctl_options_done(CtlOptions *options);
  * for wrong usage, the error of opening the hosts file, -EIO for reading it, or -ENOMEM. ret must
  * be zeroed. The caller calls ctl_options_done() also after an error. */
 int ctl_options_parse(int argc, char *argv[], CtlOptions *ret, Error *reterr);
+
+/* Returns -EINVAL with words if an option could not be parsed, also if memory ran out for it. Other
+ * errors are a group that has no resources and is in no list of --same-subtree, and a mapping of a
+ * group that is not requested. */
+int ctl_request_check(const CtlRequest *request, Error *reterr);
+
+/* Finds the providers of mappings by name, in a document of TREE_FORMAT. Returns -EINVAL with words
+ * if it has no such provider, -EINVAL without words if the provider has no valid uuid, or -ENOMEM.
+ * Names before the failure stay resolved. */
+int ctl_request_resolve(CtlRequest *request, const json_t *tree, Error *reterr);

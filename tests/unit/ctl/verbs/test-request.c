@@ -1,17 +1,51 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "ctl/verbs/request.h"
+#include "ctl/verbs/options.h"
 
+#include "base/text.h"
 #include "tests/fixtures/ctl-capture.h"
 
 #define GPU  "12345678-1234-1234-1234-123456789abc"
 #define ROOT "12345678-1234-1234-1234-123456789abd"
 
+#define WORDS_MAX 16
+
+/* An option of "claim" and its value. */
+typedef struct Given {
+        const char *option, *text;
+} Given;
+
+/* The options of a command line, which borrow its words. */
+typedef struct Line {
+        char *owned[WORDS_MAX];
+        char *words[WORDS_MAX]; /* in the order of getopt_long(3) */
+        CtlOptions options;
+} Line;
+
+static void line_done(Line *line)
+{
+        ctl_options_done(&line->options);
+        for (size_t i = 0; i < WORDS_MAX; i++)
+                free(line->owned[i]);
+}
+
+/* Parses "computectl claim" with these options. Returns their request. */
+static CtlRequest *parse(Line *line, const Given *given, size_t n)
+{
+        assert_true(n + 3 <= WORDS_MAX);
+        line->words[0] = (char *)"computectl";
+        line->words[1] = (char *)"claim";
+        for (size_t i = 0; i < n; i++) {
+                line->owned[i] = text_format("--%s=%s", given[i].option, given[i].text);
+                line->words[2 + i] = line->owned[i];
+        }
+        assert_int_equal(ctl_options_parse((int)n + 2, line->words, &line->options, NULL), 0);
+        return &line->options.request;
+}
+
 static void test_a_whole_request(void **state)
 {
-        static const struct {
-                const char *option, *text;
-        } options[] = {
+        static const Given options[] = {
                 { "group", "gpu:VGPU=1" },     { "resources", "VCPU=2,MEMORY_MB=512" },
                 { "resources", "DISK_GB=1" },  { "group", "gpu:CUSTOM_X=3" },
                 { "required", "HW_A,!HW_B" },  { "required", "gpu:CUSTOM_C" },
@@ -20,12 +54,11 @@ static void test_a_whole_request(void **state)
                 { "numa-cpus", "0:0-1" },      { "numa-cpus", "1:2-3" },
                 { "numa-mem", "0:512" },
         };
-        _cleanup_(ctl_request_done) CtlRequest request = { 0 };
-        const ResourceRequest *resources = &request.resources;
+        _cleanup_(line_done) Line line = { 0 };
+        const CtlRequest *request = parse(&line, options, ARRAY_SIZE(options));
+        const ResourceRequest *resources = &request->resources;
 
-        for (size_t i = 0; i < ARRAY_SIZE(options); i++)
-                ctl_request_add(&request, options[i].option, options[i].text);
-        assert_int_equal(ctl_request_check(&request, NULL), 0);
+        assert_int_equal(ctl_request_check(request, NULL), 0);
 
         assert_int_equal(resources->n_groups, 3);
         assert_string_equal(resources->groups[0].suffix, "");
@@ -38,10 +71,10 @@ static void test_a_whole_request(void **state)
         assert_true(string_set_contains(&resources->groups[1].required, "CUSTOM_C"));
         assert_string_equal(resources->groups[1].in_tree.text, ROOT);
         assert_int_equal(resources->n_subtrees, 1);
-        assert_int_equal(request.numa.nodes, 2);
-        assert_int_equal(request.numa.n_cpus, 2);
-        assert_string_equal(request.numa.cpus[1], "2-3");
-        assert_int_equal(request.numa.memory_mb[0], 512);
+        assert_int_equal(request->numa.nodes, 2);
+        assert_int_equal(request->numa.n_cpus, 2);
+        assert_string_equal(request->numa.cpus[1], "2-3");
+        assert_int_equal(request->numa.memory_mb[0], 512);
 }
 
 /* The first error is kept, with the name of its option. */
@@ -81,13 +114,14 @@ static void test_wrong_texts(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(ctl_request_done) CtlRequest request = { 0 };
+                const Given given[] = { { "resources", "DISK_GB=1" },
+                                        { cases[i].option, cases[i].text },
+                                        { "numa-nodes", "no" } };
+                _cleanup_(line_done) Line line = { 0 };
+                const CtlRequest *request = parse(&line, given, ARRAY_SIZE(given));
                 Error error = ERROR_NULL;
 
-                ctl_request_add(&request, "resources", "DISK_GB=1");
-                ctl_request_add(&request, cases[i].option, cases[i].text);
-                ctl_request_add(&request, "numa-nodes", "no");
-                assert_int_equal(ctl_request_check(&request, &error), -EINVAL);
+                assert_int_equal(ctl_request_check(request, &error), -EINVAL);
                 assert_true(strncmp(error.text, "--", 2) == 0);
                 assert_contains(error.text, cases[i].option);
                 assert_contains(error.text, cases[i].words);
@@ -110,12 +144,13 @@ static void test_check(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(ctl_request_done) CtlRequest request = { 0 };
+                const Given given[] = { { "group", "gpu:VGPU=1" },
+                                        { cases[i].option, cases[i].text } };
+                _cleanup_(line_done) Line line = { 0 };
+                const CtlRequest *request = parse(&line, given, ARRAY_SIZE(given));
                 Error error = ERROR_NULL;
 
-                ctl_request_add(&request, "group", "gpu:VGPU=1");
-                ctl_request_add(&request, cases[i].option, cases[i].text);
-                assert_int_equal(ctl_request_check(&request, &error), cases[i].error ? -EINVAL : 0);
+                assert_int_equal(ctl_request_check(request, &error), cases[i].error ? -EINVAL : 0);
                 if (cases[i].error)
                         assert_string_equal(error.text, cases[i].error);
         }
@@ -129,22 +164,24 @@ static void test_names_of_providers(void **state)
         _cleanup_(json_done) json_t *tree =
                 parse_json("{\"providers\": [{\"uuid\": \"" ROOT "\", \"name\": \"host\"},"
                            " {\"uuid\": \"" GPU "\", \"name\": \"host_0000:41:00.0\"}]}");
-        _cleanup_(ctl_request_done) CtlRequest request = { 0 };
+        static const Given known[] = { { "mapping", "=" ROOT },
+                                       { "mapping", "gpu=host_0000:41:00.0" },
+                                       { "mapping", "a=host" } },
+                           unknown[] = { { "mapping", "a=host" }, { "mapping", "b=other" } };
+        _cleanup_(line_done) Line line = { 0 }, other = { 0 };
+        CtlRequest *request = parse(&line, known, ARRAY_SIZE(known));
         Error error = ERROR_NULL;
 
-        ctl_request_add(&request, "mapping", "=" ROOT);
-        ctl_request_add(&request, "mapping", "gpu=host_0000:41:00.0");
-        ctl_request_add(&request, "mapping", "a=host");
-        assert_int_equal(ctl_request_resolve(&request, tree, NULL), 0);
-        assert_int_equal(request.mappings.n_items, ARRAY_SIZE(wanted));
+        assert_int_equal(ctl_request_resolve(request, tree, NULL), 0);
+        assert_int_equal(request->mappings.n_items, ARRAY_SIZE(wanted));
         for (size_t i = 0; i < ARRAY_SIZE(wanted); i++) {
                 Uuid uuid;
 
                 assert_int_equal(uuid_from_text(wanted[i].provider, &uuid), 0);
-                assert_true(request_mappings_contain(&request.mappings, wanted[i].suffix, &uuid));
+                assert_true(request_mappings_contain(&request->mappings, wanted[i].suffix, &uuid));
         }
-        ctl_request_add(&request, "mapping", "b=other");
-        assert_int_equal(ctl_request_resolve(&request, tree, &error), -EINVAL);
+        request = parse(&other, unknown, ARRAY_SIZE(unknown));
+        assert_int_equal(ctl_request_resolve(request, tree, &error), -EINVAL);
         assert_contains(error.text, "this host has no provider \"other\"");
 }
 
