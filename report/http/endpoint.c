@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Parses the endpoint of a service, and quotes parts of paths. An endpoint is split into the parts
- * that requests need: curl connects to the origin or the socket, and the prefix is put in front of
- * every path. Curl parses a URL of http, so that this check and the later connection agree about
- * it. Text of a rejected URL is quoted only after the check for a password; the path of a socket is
- * quoted without one. Pure. */
+/* Parses the endpoint of a service. An endpoint is split into the parts that requests need: curl
+ * connects to the origin or the socket, and the prefix is put in front of every path. Curl parses a
+ * URL of http, so that this check and the later connection agree about it. Text of a rejected URL
+ * is quoted only after the check for a password; the path of a socket is quoted without one.
+ * Pure. */
 
 #include "report/http/endpoint.h"
 
@@ -133,12 +133,4 @@ int http_endpoint_parse(const char *text, HttpEndpoint *ret, Error *reterr)
         http_endpoint_done(ret);
         *ret = TAKE_STRUCT(endpoint);
         return 0;
-}
-
-char *http_quote(const char *text)
-{
-        char *escaped = curl_easy_escape(NULL, text, 0), *ret = escaped ? strdup(escaped) : NULL;
-
-        curl_free(escaped);
-        return ret;
 }

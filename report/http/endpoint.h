@@ -21,7 +21,3 @@ void http_endpoint_done(HttpEndpoint *endpoint);
 /* Parses an endpoint. The result must be initialised. Rejects a user, password, query or fragment
  * in the URL. Returns -EINVAL with words, or -ENOMEM; ret is then unchanged. */
 int http_endpoint_parse(const char *text, HttpEndpoint *ret, Error *reterr);
-
-/* Quotes a part of a path or query: all bytes but letters, digits and "-._~" become %XX. The caller
- * frees the result. NULL: out of memory. */
-char *http_quote(const char *text);

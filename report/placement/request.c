@@ -14,7 +14,6 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "report/http/endpoint.h"
 
 void placement_request_done(PlacementRequest *request)
 {
@@ -73,9 +72,28 @@ PlacementRequest placement_get_tree(const Uuid *provider)
                         text_format("/resource_providers?in_tree=%s", provider->text));
 }
 
+/* Quotes a part of a query: all bytes but letters, digits and "-._~" become %XX. The caller frees
+ * the result. NULL: out of memory. */
+static char *quote(const char *text)
+{
+        static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                    "abcdefghijklmnopqrstuvwxyz0123456789-._~";
+        char *ret = malloc(3 * strlen(text) + 1), *end = ret;
+
+        if (!ret)
+                return NULL;
+        for (; *text; text++)
+                if (strchr(plain, *text))
+                        *end++ = *text;
+                else
+                        end += snprintf(end, 4, "%%%02X", (unsigned)(unsigned char)*text);
+        *end = '\0';
+        return ret;
+}
+
 PlacementRequest placement_get_provider_by_name(const char *name)
 {
-        _cleanup_free_ char *quoted = http_quote(name);
+        _cleanup_free_ char *quoted = quote(name);
 
         return get_list("/resource_providers",
                         quoted ? text_format("/resource_providers?name=%s", quoted) : NULL);
