@@ -246,7 +246,7 @@ static void forget_all(PollCache *cache)
         cache->knows_devices = false;
 }
 
-void poll_cache_begin(PollCache *cache, uint64_t now_usec, DriverPollKind kind)
+bool poll_cache_begin(PollCache *cache, uint64_t now_usec, DriverPollKind kind)
 {
         pthread_mutex_lock(&cache->lock);
         if (apply_marks(&cache->devices, &cache->changed_devices))
@@ -263,10 +263,6 @@ void poll_cache_begin(PollCache *cache, uint64_t now_usec, DriverPollKind kind)
         clear_seen(&cache->devices);
         clear_seen(&cache->domains);
         refresh_domains(cache, kind & DRIVER_POLL_GUESTS ? SIZE_MAX : POLL_CACHE_REFRESH_MAX);
-}
-
-bool poll_cache_knows_devices(const PollCache *cache)
-{
         return cache->knows_devices;
 }
 

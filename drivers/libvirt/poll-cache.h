@@ -43,15 +43,15 @@ void poll_cache_keep(PollCache *cache, bool devices, bool domains);
 /* Begins a poll at this monotonic time. Removes the objects that were marked since the last poll
  * began. Removes all objects for DRIVER_POLL_ALL, after a failed poll, and when
  * POLL_CACHE_LIFE_USEC is over and the poll is not of guests alone. Marks the domains whose
- * persistent definition this poll must read again. */
-void poll_cache_begin(PollCache *cache, uint64_t now_usec, DriverPollKind kind);
-
-/* Returns true if devices have events, and no device was marked from the begin of the last poll to
+ * persistent definition this poll must read again.
+ *
+ * Returns true if devices have events, and no device was marked from the begin of the last poll to
  * that of this one. The last poll must also have succeeded, and this one must not have emptied the
- * cache. The cache then has all of them, and a listing is not necessary. poll_cache_next_device()
- * returns them in the order of their names: start with *i = 0; NULL after the last one. *ret_stale:
- * the device changes silently, and this poll must read it. */
-bool poll_cache_knows_devices(const PollCache *cache);
+ * cache. The cache then has all devices, and a listing is not necessary. */
+bool poll_cache_begin(PollCache *cache, uint64_t now_usec, DriverPollKind kind);
+
+/* Returns the devices of the cache in the order of their names: start with *i = 0; NULL after the
+ * last one. *ret_stale: the device changes silently, and this poll must read it. */
 const NodeDevice *poll_cache_next_device(PollCache *cache, size_t *i, bool *ret_stale);
 
 /* Return a known object, or NULL if it must be read. It is borrowed until it is put again or the

@@ -29,7 +29,7 @@
 /* Devices
  *
  * PCI functions, parents of mediated devices, mediated devices and vDPA devices. If the cache has
- * all devices (poll_cache_knows_devices()), only devices that change silently are read, because a
+ * all devices (poll_cache_begin()), only devices that change silently are read, because a
  * list of 300 devices takes libvirtd 40 ms. A poll of guests alone does not read these either.
  * Otherwise one call lists all devices, and one call reads each device that the cache lacks or,
  * except in a poll of guests alone, that changes silently. A poll without a listing reads a device
@@ -220,16 +220,16 @@ static int poll_listed(DevicePoll *poll, Error *reterr)
         return r;
 }
 
-/* Adds the devices and mdevs to the snapshot, which has none yet. Negative errno with an error text
- * if the connection broke, memory is short, or the devices cannot be listed by name. */
-static int poll_devices(virConnectPtr connection, PollCache *cache, Snapshot *snapshot,
+/* Adds the devices and mdevs to the snapshot, which has none yet. known: the cache has all devices.
+ * Negative errno with an error text if the connection broke, memory is short, or the devices cannot
+ * be listed by name. */
+static int poll_devices(virConnectPtr connection, PollCache *cache, bool known, Snapshot *snapshot,
                         Error *reterr)
 {
         DevicePoll poll = { .connection = connection, .cache = cache, .snapshot = snapshot };
         int r;
 
-        r = poll_cache_knows_devices(cache) ? poll_known(&poll, reterr)
-                                            : poll_listed(&poll, reterr);
+        r = known ? poll_known(&poll, reterr) : poll_listed(&poll, reterr);
         for (size_t i = 0; i < snapshot->n_devices; i++)
                 snapshot->devices[i].is_vdpa_parent =
                         string_set_contains(&poll.vdpa_parents, snapshot->devices[i].name);
@@ -539,13 +539,13 @@ static int poll_host(virConnectPtr connection, Snapshot *snapshot, Error *reterr
         return sysfs_complete_cells("/sys", snapshot) < 0 ? error_oom(reterr) : 0;
 }
 
-static int poll_all(virConnectPtr connection, PollCache *cache, DiskCheck *check,
+static int poll_all(virConnectPtr connection, PollCache *cache, bool known, DiskCheck *check,
                     Snapshot *snapshot, Error *reterr)
 {
         int r;
 
         if ((r = poll_host(connection, snapshot, reterr)) < 0 ||
-            (r = poll_devices(connection, cache, snapshot, reterr)) < 0 ||
+            (r = poll_devices(connection, cache, known, snapshot, reterr)) < 0 ||
             (r = poll_domains(connection, cache, snapshot, reterr)) < 0)
                 return r;
         disk_check_run(check, DISK_CHECK_TIMEOUT_USEC, snapshot);
@@ -557,14 +557,15 @@ int libvirt_poll(virConnectPtr connection, PollCache *cache, DriverPollKind kind
                  Snapshot **ret, Error *reterr)
 {
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
+        bool known;
         int r;
 
         if (snapshot_new(&snapshot) < 0)
                 return error_oom(reterr);
         snapshot->begun_realtime_usec = clock_usec(CLOCK_REALTIME);
         snapshot->began_usec = clock_usec(CLOCK_MONOTONIC);
-        poll_cache_begin(cache, snapshot->began_usec, kind);
-        r = poll_all(connection, cache, disk, snapshot, reterr);
+        known = poll_cache_begin(cache, snapshot->began_usec, kind);
+        r = poll_all(connection, cache, known, disk, snapshot, reterr);
         poll_cache_end(cache, r >= 0);
         if (r < 0)
                 return r;

@@ -128,7 +128,7 @@ static void test_mdev_parent_is_always_read(void **state)
         assert_null(poll_cache_find_device(cache, "pci_gpu"));
         assert_non_null(poll_cache_find_device(cache, "pci_a"));
         poll_cache_end(cache, true);
-        assert_true(poll_cache_knows_devices(cache));
+        assert_true(poll_cache_begin(cache, 3, DRIVER_POLL_CHANGES));
         device = poll_cache_next_device(cache, &i, &stale);
         assert_string_equal(device->device.name, "pci_a");
         assert_false(stale);
@@ -192,8 +192,7 @@ static bool knows_devices(PollCache *cache, uint64_t now_usec, size_t *ret_n)
 {
         bool knows, stale;
 
-        poll_cache_begin(cache, now_usec, DRIVER_POLL_CHANGES);
-        knows = poll_cache_knows_devices(cache);
+        knows = poll_cache_begin(cache, now_usec, DRIVER_POLL_CHANGES);
         *ret_n = 0;
         for (size_t i = 0; poll_cache_next_device(cache, &i, &stale);)
                 (*ret_n)++;
