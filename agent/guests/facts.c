@@ -160,7 +160,7 @@ static int add_set(const HostConfig *config, const HostShapes *shapes, const Sna
         if (!provider || device_set_copy(&shapes->set, set) < 0)
                 return -ENOMEM;
         facts->n_sets++;
-        if (shape_check(config, snapshot, set, NULL) < 0)
+        if (shape_check(config, snapshot, set, NULL) == -EINVAL)
                 return 0;
         for (size_t i = 0; i < snapshot->n_devices; i++) {
                 const SnapshotDevice *device = &snapshot->devices[i];

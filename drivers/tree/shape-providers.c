@@ -70,6 +70,21 @@ static int check_device(const HostConfig *config, const DeviceSet *set, const ch
                           what, same ? "it" : "the card");
 }
 
+/* Returns -ENODEV with words if the host does not list all devices of the set. */
+static int check_complete(const Snapshot *snapshot, const DeviceSet *set, Error *reterr)
+{
+        const char *address, *first = NULL;
+        size_t n = 0, i;
+
+        for (i = 0; (address = device_set_device(set, i)); i++)
+                if (!find_device(snapshot, address) && n++ == 0)
+                        first = address;
+        return n == 0 ? 0
+                      : error_setf(reterr, ENODEV,
+                                   "[device_shapes %s]: %zu of %zu devices are missing, first %s",
+                                   set->name, n, i, first);
+}
+
 int shape_check(const HostConfig *config, const Snapshot *snapshot, const DeviceSet *set,
                 Error *reterr)
 {
@@ -89,21 +104,7 @@ int shape_check(const HostConfig *config, const Snapshot *snapshot, const Device
                                 return -EINVAL;
                 }
         }
-        return 0;
-}
-
-int shape_check_complete(const Snapshot *snapshot, const DeviceSet *set, Error *reterr)
-{
-        const char *address, *first = NULL;
-        size_t n = 0, i;
-
-        for (i = 0; (address = device_set_device(set, i)); i++)
-                if (!find_device(snapshot, address) && n++ == 0)
-                        first = address;
-        return n == 0 ? 0
-                      : error_setf(reterr, ENODEV,
-                                   "[device_shapes %s]: %zu of %zu devices are missing, first %s",
-                                   set->name, n, i, first);
+        return check_complete(snapshot, set, reterr);
 }
 
 /* The devices that claims have, or domains by any of their definitions. */
@@ -263,13 +264,13 @@ static int update_set(TreeUpdate *update, const DeviceSet *set, const Guests *gu
         Error words;
         int r;
 
-        if (shape_check(update->config, update->snapshot, set, &words) < 0) {
+        r = shape_check(update->config, update->snapshot, set, &words);
+        if (r < 0)
                 error_join(&update->problem, &words);
+        if (r == -EINVAL) {
                 withhold(update, set);
                 return 0;
         }
-        if (shape_check_complete(update->snapshot, set, &words) < 0)
-                error_join(&update->problem, &words);
         make_name(update->root, set, name);
         if (child_provider_ensure(update, find_parent(update, set, name), name, &provider) < 0)
                 return error_oom(reterr);

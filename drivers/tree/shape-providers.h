@@ -29,16 +29,14 @@ void shape_name(const DeviceSet *set, char ret[static SHAPE_NAME_SIZE]);
 
 /* Checks that no device of the set that the host lists can be given out in another way too: as a
  * device of [pci] device_spec, or in vGPUs. The virtual functions of a device and its physical
- * function count as the device. Returns -EINVAL with words. */
+ * function count as the device. Returns -EINVAL with words for such a device, else -ENODEV with
+ * words if the host does not list all devices of the set. */
 int shape_check(const HostConfig *config, const Snapshot *snapshot, const DeviceSet *set,
                 Error *reterr);
 
-/* Returns -ENODEV with words if the host does not list all devices of the set. */
-int shape_check_complete(const Snapshot *snapshot, const DeviceSet *set, Error *reterr);
-
 /* Creates, updates and removes the providers. One with children stays without inventories instead
  * of being removed. A provider that is impossible (child-provider.h) is left out. Missing devices
- * are joined to update->problem. A set that shape_check() refuses affects only its own provider, of
- * which all is reserved if it exists. Each reason is joined to update->problem. -EINVAL,
- * -ENOMEM. */
+ * are joined to update->problem. A set that shape_check() refuses with -EINVAL affects only its own
+ * provider, of which all is reserved if it exists. Each reason is joined to update->problem.
+ * -EINVAL, -ENOMEM. */
 int shape_providers_update(TreeUpdate *update, Error *reterr);
