@@ -102,7 +102,8 @@ static time_t find_midnight(uint64_t now_usec, int days)
         return mktime(&tm);
 }
 
-int ctl_filter_parse_time(const char *text, uint64_t now_usec, uint64_t *ret_usec, Error *reterr)
+/* Parses the text of --since. */
+static int parse_time(const char *text, uint64_t now_usec, uint64_t *ret_usec, Error *reterr)
 {
         uint64_t span_usec;
         struct tm tm;
@@ -127,7 +128,8 @@ int ctl_filter_parse_time(const char *text, uint64_t now_usec, uint64_t *ret_use
         return 0;
 }
 
-int ctl_filter_check_state(const CtlFilter *filter, bool events, Error *reterr)
+/* Checks the state of a filter against the states of claims, or the kinds of events. */
+static int check_state(const CtlFilter *filter, bool events, Error *reterr)
 {
         const char *const *known = events ? event_kinds : claim_states;
         char names[256] = "";
@@ -143,6 +145,14 @@ int ctl_filter_check_state(const CtlFilter *filter, bool events, Error *reterr)
         }
         return error_setf(reterr, EINVAL, "--state must be one of %s, not \"%.40s\"", names,
                           filter->state);
+}
+
+int ctl_filter_complete(CtlFilter *filter, const char *since, bool events, uint64_t now_usec,
+                        Error *reterr)
+{
+        int r = since ? parse_time(since, now_usec, &filter->since_usec, reterr) : 0;
+
+        return r < 0 ? error_prefixf(reterr, r, "--since") : check_state(filter, events, reterr);
 }
 
 /* The type of strcmp() and strcasecmp(). */

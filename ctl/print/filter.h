@@ -19,14 +19,12 @@ typedef struct CtlFilter {
         uint64_t since_usec; /* CLOCK_REALTIME */
 } CtlFilter;
 
-/* Parses "today", "yesterday", "-2h" (s, sec, min, m, h, d, day, days, w; also "2h ago") or
- * "2026-11-20[ 10:00[:00]]" in the local time zone. A span that begins before 1970 becomes 1 µs of
- * CLOCK_REALTIME. Returns -EINVAL with words, also for a date before 1970. */
-int ctl_filter_parse_time(const char *text, uint64_t now_usec, uint64_t *ret_usec, Error *reterr);
-
-/* Checks the state of a filter against the states of claims, or the kinds of events. Returns
- * -EINVAL with words. */
-int ctl_filter_check_state(const CtlFilter *filter, bool events, Error *reterr);
+/* Sets since_usec from the text of --since (NULL: none): "today", "yesterday", "-2h" (s, sec, min,
+ * m, h, d, day, days, w; also "2h ago") or "2026-11-20[ 10:00[:00]]" in the local time zone. A span
+ * that begins before 1970 becomes 1 µs. Then checks the state against the states of claims, or the
+ * kinds of events. Returns -EINVAL with words, also for a date before 1970. */
+int ctl_filter_complete(CtlFilter *filter, const char *since, bool events, uint64_t now_usec,
+                        Error *reterr);
 
 /* Removes the claims of a document of CLAIMS_FORMAT, or the events of one of EVENTS_FORMAT, that do
  * not match. A claim matches since_usec if it was created or ended since then. */

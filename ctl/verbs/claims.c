@@ -197,14 +197,7 @@ static void print_claims(Ctl *ctl, const json_t *document, bool history)
 static int read_filter(const CtlOptions *options, bool events, CtlFilter *ret, Error *reterr)
 {
         *ret = options->filter;
-        if (options->since) {
-                int r = ctl_filter_parse_time(options->since, clock_usec(CLOCK_REALTIME),
-                                              &ret->since_usec, reterr);
-
-                if (r < 0)
-                        return error_prefixf(reterr, r, "--since");
-        }
-        return ctl_filter_check_state(ret, events, reterr);
+        return ctl_filter_complete(ret, options->since, events, clock_usec(CLOCK_REALTIME), reterr);
 }
 
 static int check_claims(const CtlOptions *options, Error *reterr)

@@ -43,12 +43,13 @@ static void test_times(void **state)
         tzset();
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 Error error = ERROR_NULL;
-                uint64_t usec = 0;
-                int r = ctl_filter_parse_time(cases[i].text, NOW_SEC * USEC_PER_SEC, &usec, &error);
+                CtlFilter filter = { 0 };
+                int r = ctl_filter_complete(&filter, cases[i].text, false, NOW_SEC * USEC_PER_SEC,
+                                            &error);
 
                 if (r != (cases[i].sec == UINT64_MAX ? -EINVAL : 0) ||
-                    (r == 0 && usec / USEC_PER_SEC != cases[i].sec))
-                        fail_msg("%s: %d, %" PRIu64, cases[i].text, r, usec);
+                    (r == 0 && filter.since_usec / USEC_PER_SEC != cases[i].sec))
+                        fail_msg("%s: %d, %" PRIu64, cases[i].text, r, filter.since_usec);
         }
 }
 
@@ -72,10 +73,10 @@ static void test_states(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                const CtlFilter filter = { .state = cases[i].state };
+                CtlFilter filter = { .state = cases[i].state };
                 Error error = ERROR_NULL;
 
-                assert_int_equal(ctl_filter_check_state(&filter, cases[i].events, &error),
+                assert_int_equal(ctl_filter_complete(&filter, NULL, cases[i].events, 0, &error),
                                  cases[i].r);
                 if (cases[i].r < 0)
                         assert_non_null(strstr(error.text, "claimed, "));
