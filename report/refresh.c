@@ -248,8 +248,8 @@ static int take_traits(Refresh *refresh, const json_t *body, Error *reterr)
         for (; r >= 0 && refresh->first_trait < refresh->next_trait; refresh->first_trait++) {
                 const char *name = refresh->traits.items[refresh->first_trait];
 
-                r = mirror_learn_trait(refresh->trait_mirror, name,
-                                       string_set_contains(&found, name));
+                r = mirror_learn(refresh->trait_mirror, PLACEMENT_TRAITS, name,
+                                 string_set_contains(&found, name));
         }
         return r < 0 ? error_oom(reterr) : REPORT_DONE;
 }
@@ -267,8 +267,8 @@ static int take_classes(Refresh *refresh, const json_t *body, Error *reterr)
         for (size_t i = 0; r >= 0 && i < refresh->classes.n_items; i++) {
                 const char *name = refresh->classes.items[i];
 
-                r = mirror_learn_class(refresh->trait_mirror, name,
-                                       string_set_contains(&found, name));
+                r = mirror_learn(refresh->trait_mirror, PLACEMENT_INVENTORIES, name,
+                                 string_set_contains(&found, name));
         }
         return r < 0 ? error_oom(reterr) : REPORT_DONE;
 }

@@ -81,8 +81,8 @@ static int read_provider(Mirror *mirror, const json_t *item, Error *reterr)
 }
 
 /* Reads a list of names that Placement lacks, and tells each one to the mirror. */
-static int read_missing(Mirror *mirror, const json_t *json, const char *key,
-                        int (*learn)(Mirror *mirror, const char *name, bool exists), Error *reterr)
+static int read_missing(Mirror *mirror, const json_t *json, const char *key, PlacementPart part,
+                        Error *reterr)
 {
         _cleanup_(string_set_done) StringSet names = STRING_SET_INIT;
         json_t *array;
@@ -91,7 +91,7 @@ static int read_missing(Mirror *mirror, const json_t *json, const char *key,
         if (r >= 0)
                 r = string_set_from_json(array, &names, reterr);
         for (size_t i = 0; r >= 0 && i < names.n_items; i++)
-                if (learn(mirror, names.items[i], false) < 0)
+                if (mirror_learn(mirror, part, names.items[i], false) < 0)
                         r = error_oom(reterr);
         return r;
 }
@@ -124,8 +124,9 @@ int mirror_from_json(const json_t *json, Mirror **ret, Error *reterr)
                 return error_oom(reterr);
         if ((r = mirror_make_next(empty, NULL, &providers, &mirror, reterr)) < 0 ||
             (r = read_providers(mirror, json, reterr)) < 0 ||
-            (r = read_missing(mirror, json, "missing_classes", mirror_learn_class, reterr)) < 0 ||
-            (r = read_missing(mirror, json, "missing_traits", mirror_learn_trait, reterr)) < 0)
+            (r = read_missing(mirror, json, "missing_classes", PLACEMENT_INVENTORIES, reterr)) <
+                    0 ||
+            (r = read_missing(mirror, json, "missing_traits", PLACEMENT_TRAITS, reterr)) < 0)
                 return r;
         mirror_set_list(mirror, &seen);
         *ret = TAKE_PTR(mirror);

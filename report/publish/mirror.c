@@ -193,7 +193,7 @@ int mirror_list_stale(const Mirror *mirror, Uuid **ret, size_t *ret_n)
 static int learn_traits(Mirror *mirror, const StringSet *names)
 {
         for (size_t i = 0; i < names->n_items; i++)
-                if (mirror_learn_trait(mirror, names->items[i], true) < 0)
+                if (mirror_learn(mirror, PLACEMENT_TRAITS, names->items[i], true) < 0)
                         return -ENOMEM;
         return 0;
 }
@@ -205,8 +205,8 @@ static int learn_from(Mirror *mirror, const Provider *provider, PlacementPart pa
                 return learn_traits(mirror, &provider->traits);
         if (part == PLACEMENT_INVENTORIES)
                 for (size_t i = 0; i < provider->n_inventories; i++)
-                        if (mirror_learn_class(mirror, provider->inventories[i].resource_class,
-                                               true) < 0)
+                        if (mirror_learn(mirror, part, provider->inventories[i].resource_class,
+                                         true) < 0)
                                 return -ENOMEM;
         return 0;
 }
@@ -441,16 +441,12 @@ static int learn(StringSet *to, StringSet *other, const char *name)
         return 0;
 }
 
-int mirror_learn_class(Mirror *mirror, const char *name, bool exists)
+int mirror_learn(Mirror *mirror, PlacementPart part, const char *name, bool exists)
 {
-        StringSet *known = &mirror->names.known_classes, *missing = &mirror->names.missing_classes;
-
-        return exists ? learn(known, missing, name) : learn(missing, known, name);
-}
-
-int mirror_learn_trait(Mirror *mirror, const char *name, bool exists)
-{
-        StringSet *known = &mirror->names.known_traits, *missing = &mirror->names.missing_traits;
+        MirrorNames *names = &mirror->names;
+        bool of_trait = part == PLACEMENT_TRAITS;
+        StringSet *known = of_trait ? &names->known_traits : &names->known_classes,
+                  *missing = of_trait ? &names->missing_traits : &names->missing_classes;
 
         return exists ? learn(known, missing, name) : learn(missing, known, name);
 }

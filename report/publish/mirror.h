@@ -119,9 +119,9 @@ void mirror_forget_generations(Mirror *mirror);
  * them. With also_known, because Placement lacks one that was known, forgets every name. */
 void mirror_forget_names(Mirror *mirror, bool also_known);
 
-/* Notes that Placement has or lacks the class or the trait. -ENOMEM. */
-int mirror_learn_class(Mirror *mirror, const char *name, bool exists);
-int mirror_learn_trait(Mirror *mirror, const char *name, bool exists);
+/* Notes that Placement has or lacks a name of that part: a trait, or a class of inventories.
+ * -ENOMEM. */
+int mirror_learn(Mirror *mirror, PlacementPart part, const char *name, bool exists);
 
 /* Lists the valid traits and the custom classes of desired that are neither known to exist nor
  * known to be missing. If a list has any, it also has those that Placement lacked earlier, because

@@ -282,10 +282,10 @@ int step_apply(const Plan *plan, const PlanStep *step, Mirror *mirror, const jso
 
         switch (step->op) {
         case PLAN_ENSURE_CLASS:
-                r = mirror_learn_class(mirror, step->name, true);
+                r = mirror_learn(mirror, PLACEMENT_INVENTORIES, step->name, true);
                 break;
         case PLAN_ENSURE_TRAIT:
-                r = mirror_learn_trait(mirror, step->name, true);
+                r = mirror_learn(mirror, PLACEMENT_TRAITS, step->name, true);
                 break;
         case PLAN_CREATE_PROVIDER:
         case PLAN_MOVE_PROVIDER:

@@ -273,20 +273,20 @@ static void test_names(void **state)
         Mirror *mirror = *state;
         const MirrorNames *names = &mirror->names;
 
-        assert_int_equal(mirror_learn_trait(mirror, "HW_B", false), 0);
+        assert_int_equal(mirror_learn(mirror, PLACEMENT_TRAITS, "HW_B", false), 0);
         assert_true(string_set_contains(&names->missing_traits, "HW_B"));
         /* A provider that has the trait proves that it exists. */
         read_all(mirror, "gpu", 5);
-        assert_int_equal(mirror_learn_trait(mirror, "CUSTOM_T", false), 0);
+        assert_int_equal(mirror_learn(mirror, PLACEMENT_TRAITS, "CUSTOM_T", false), 0);
         assert_false(string_set_contains(&names->known_traits, "CUSTOM_T"));
         read_all(mirror, "gpu", 5);
         assert_true(string_set_contains(&names->known_traits, "CUSTOM_T"));
         assert_false(string_set_contains(&names->missing_traits, "CUSTOM_T"));
 
-        assert_int_equal(mirror_learn_trait(mirror, "HW_B", true), 0);
+        assert_int_equal(mirror_learn(mirror, PLACEMENT_TRAITS, "HW_B", true), 0);
         assert_false(string_set_contains(&names->missing_traits, "HW_B"));
-        assert_int_equal(mirror_learn_trait(mirror, "HW_C", false), 0);
-        assert_int_equal(mirror_learn_class(mirror, "CUSTOM_C", false), 0);
+        assert_int_equal(mirror_learn(mirror, PLACEMENT_TRAITS, "HW_C", false), 0);
+        assert_int_equal(mirror_learn(mirror, PLACEMENT_INVENTORIES, "CUSTOM_C", false), 0);
         assert_true(string_set_contains(&names->missing_classes, "CUSTOM_C"));
         mirror_forget_names(mirror, false);
         assert_int_equal(names->missing_traits.n_items, 0);
@@ -409,7 +409,7 @@ static void learn_traits(Mirror *mirror, const char *text, bool exist)
         char *rest = copy, *word;
 
         while ((word = strtok_r(rest, " ", &rest)))
-                assert_int_equal(mirror_learn_trait(mirror, word, exist), 0);
+                assert_int_equal(mirror_learn(mirror, PLACEMENT_TRAITS, word, exist), 0);
 }
 
 static void test_unknown_traits(void **state)

@@ -32,10 +32,11 @@ static void planning_done(Planning *planning)
 static void know_some(const Planning *planning)
 {
         mirror_forget_names(planning->mirror, true);
-        assert_int_equal(mirror_learn_class(planning->mirror, "CUSTOM_KNOWN", true), 0);
-        assert_int_equal(mirror_learn_trait(planning->mirror, "CUSTOM_OLD", true), 0);
-        assert_int_equal(mirror_learn_trait(planning->mirror, "HW_A", true), 0);
-        assert_int_equal(mirror_learn_trait(planning->mirror, "HW_MISSING", false), 0);
+        assert_int_equal(
+                mirror_learn(planning->mirror, PLACEMENT_INVENTORIES, "CUSTOM_KNOWN", true), 0);
+        assert_int_equal(mirror_learn(planning->mirror, PLACEMENT_TRAITS, "CUSTOM_OLD", true), 0);
+        assert_int_equal(mirror_learn(planning->mirror, PLACEMENT_TRAITS, "HW_A", true), 0);
+        assert_int_equal(mirror_learn(planning->mirror, PLACEMENT_TRAITS, "HW_MISSING", false), 0);
 }
 
 /* Makes the plan. allocations are those of a reshape, or NULL. */
@@ -525,7 +526,7 @@ static void test_out_of_memory(void **state)
         unsigned at;
         int r;
 
-        assert_int_equal(mirror_learn_trait(planning.mirror, "HW_MISSING", false), 0);
+        assert_int_equal(mirror_learn(planning.mirror, PLACEMENT_TRAITS, "HW_MISSING", false), 0);
         fixture_hold(&allocations, make_uuid("guest"), make_uuid("b"), "VGPU", 1);
         for (unsigned with = 0; with < 2; with++) {
                 FAIL_ALLOC_EACH(at, r = make(&planning, with ? allocations : NULL)) {
