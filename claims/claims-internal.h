@@ -7,25 +7,11 @@
 #include "claims/claims.h"
 #include "claims/store/object.h"
 
-#define CLAIM_ATTEMPTS_MAX 16
-
 /* Returns the expiry time of a claim that is made at now_usec, CLOCK_REALTIME. 0: never. */
 uint64_t claims_expiry_from(const Claims *claims, uint64_t now_usec);
 /* Reads the host into claims->view, as store_load_view() does, and removes the limits of devices
  * from it. */
 int claims_load_view(Claims *claims, Error *reterr);
-
-/* An operation that can lose a race against other writers of the file. The caller repeats it with
- * the loop "while (claims_attempt(&attempts, reterr)) attempts.result = …;". After the loop,
- * attempts.result is the last result, an outcome for callers of this folder. CLAIM_E_RACE is
- * retried. From the second attempt on, the write lock is taken before anything is read. */
-typedef struct ClaimAttempts {
-        Claims *claims;
-        int n; /* number of this attempt, from 1 */
-        int result;
-} ClaimAttempts;
-
-bool claims_attempt(ClaimAttempts *attempts, Error *reterr);
 
 /* Devices that a claim will get. Everything but the array is borrowed. */
 typedef struct DeviceList {

@@ -145,26 +145,6 @@ int claims_set_node(Claims *claims, const char *node)
         return 0;
 }
 
-/* Releases the write lock of the last attempt, also of the final one. After CLAIM_E_RACE takes the
- * write lock for the next attempt. If false is returned, result is the outcome of the last attempt,
- * the error of the lock, or -EBUSY after CLAIM_ATTEMPTS_MAX attempts. */
-bool claims_attempt(ClaimAttempts *attempts, Error *reterr)
-{
-        if (attempts->n > 0)
-                store_drop_turn(attempts->claims);
-        if (attempts->n > 0 && attempts->result != CLAIM_E_RACE)
-                return false;
-        attempts->result = 0;
-        if (attempts->n++ == CLAIM_ATTEMPTS_MAX)
-                attempts->result = error_setf(
-                        reterr, EBUSY,
-                        "Other writers changed the claim database during each of %d attempts",
-                        CLAIM_ATTEMPTS_MAX);
-        else if (attempts->n > 1)
-                attempts->result = store_take_turn(attempts->claims, reterr);
-        return attempts->result == 0;
-}
-
 /* Returns true if no text is given, or if it is the stored one. */
 static bool text_matches(const char *given, const char *held)
 {

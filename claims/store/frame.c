@@ -4,8 +4,8 @@
  * statement, generated from statements.h. A statement is prepared when it is first run. A prepared
  * one takes some kilobytes, and most hosts never run most of them. A prepared statement is reset
  * after each use, so one statement cannot run within itself. The member has_turn is true while a
- * write transaction is open that store_take_turn() began. The next store_end() or store_drop_turn()
- * ends it.
+ * write transaction is open that claims_attempt() began. The next store_end() or the next
+ * claims_attempt() ends it.
  *
  * The member in_group is true between claims_begin_group() and claims_end_group(). Then each write
  * is a savepoint of the transaction of the group. After some errors, such as a full disk, SQLite
@@ -240,7 +240,9 @@ void store_end_read(Claims *claims, bool began)
                 store_run(claims, STATEMENT_END_READ, NO_VALUES, CLAIM_DONE, NULL);
 }
 
-int store_take_turn(Claims *claims, Error *reterr)
+/* Takes the write lock of the file; within a group, the group has it. The calls up to the end of
+ * the next write, or to drop_turn(), then see one state that no other process changes. */
+static int take_turn(Claims *claims, Error *reterr)
 {
         int r;
 
@@ -252,12 +254,32 @@ int store_take_turn(Claims *claims, Error *reterr)
         return r;
 }
 
-void store_drop_turn(Claims *claims)
+static void drop_turn(Claims *claims)
 {
         if (!claims->has_turn)
                 return;
         claims->has_turn = false;
         sqlite_rollback(claims->sqlite);
+}
+
+/* Releases the write lock of the last attempt, also of the final one. After CLAIM_E_RACE takes the
+ * write lock for the next attempt. If false is returned, result is the outcome of the last attempt,
+ * the error of the lock, or -EBUSY after CLAIM_ATTEMPTS_MAX attempts. */
+bool claims_attempt(ClaimAttempts *attempts, Error *reterr)
+{
+        if (attempts->n > 0)
+                drop_turn(attempts->claims);
+        if (attempts->n > 0 && attempts->result != CLAIM_E_RACE)
+                return false;
+        attempts->result = 0;
+        if (attempts->n++ == CLAIM_ATTEMPTS_MAX)
+                attempts->result = error_setf(
+                        reterr, EBUSY,
+                        "Other writers changed the claim database during each of %d attempts",
+                        CLAIM_ATTEMPTS_MAX);
+        else if (attempts->n > 1)
+                attempts->result = take_turn(attempts->claims, reterr);
+        return attempts->result == 0;
 }
 
 int claims_begin_group(Claims *claims, Error *reterr)
@@ -302,7 +324,7 @@ int store_check_statements(Claims *claims, Error *reterr)
 
 void store_close(Claims *claims)
 {
-        store_drop_turn(claims);
+        drop_turn(claims);
         if (claims->in_group)
                 sqlite_rollback(claims->sqlite);
         finalize_statements(claims);

@@ -77,7 +77,7 @@ int store_get_integer(Claims *claims, StatementId id, const SqliteValue *values,
 int store_each(Claims *claims, StatementId id, const SqliteValue *values,
                int (*add)(void *context, int64_t key, void *row), void *context, Error *reterr);
 
-/* Begins and ends a write transaction. store_begin() uses a write lock that store_take_turn() took.
+/* Begins and ends a write transaction. store_begin() uses a write lock that claims_attempt() took.
  * store_end() can follow a begin that failed. It commits if result is 0, and rolls back otherwise.
  * It returns result, or the error of the commit. In a group (claims_begin_group()) both begin and
  * end a part of its transaction. */

@@ -90,10 +90,19 @@ void store_close(Claims *claims);
 /* Opens a copy of the file in memory; see claims_open_copy(). */
 int store_open_copy(Claims *claims, const char *path, uint64_t busy_usec, Error *reterr);
 
-/* Takes the write lock of the file; within a group, the group has it. The calls up to the end of
- * the next write, or to store_drop_turn(), then see one state that no other process changes. */
-int store_take_turn(Claims *claims, Error *reterr);
-void store_drop_turn(Claims *claims);
+#define CLAIM_ATTEMPTS_MAX 16
+
+/* An operation that can lose a race against other writers of the file. The caller repeats it with
+ * the loop "while (claims_attempt(&attempts, reterr)) attempts.result = …;". After the loop,
+ * attempts.result is the last result, an outcome for callers of this folder. CLAIM_E_RACE is
+ * retried. From the second attempt on, the write lock is taken before anything is read. */
+typedef struct ClaimAttempts {
+        Claims *claims;
+        int n; /* number of this attempt, from 1 */
+        int result;
+} ClaimAttempts;
+
+bool claims_attempt(ClaimAttempts *attempts, Error *reterr);
 
 /* Reads the host into claims->view, in one consistent state. A tree of the same epoch is not read
  * again. */

@@ -2,7 +2,7 @@
 
 /* Reads and writes the provider model in SQLite. A HostView is one consistent read of it. A later
  * read of the same epoch reads only generations, usages of providers and cells, and held CPUs
- * again. If no connection wrote, and this one does not hold the write lock of store_take_turn(), it
+ * again. If no connection wrote, and this one does not hold the write lock of claims_attempt(), it
  * reads nothing. Changes of the host are written row by row. The epoch is compared first, and then
  * the generation of each changed provider with the one of the view. A difference returns
  * CLAIM_E_RACE, with which the caller's store_end() undoes the transaction, or its part of a group.
@@ -243,7 +243,7 @@ static int read_parts(Claims *claims, HostView *view, bool is_new, Error *reterr
 }
 
 /* Yields counters of the writes so far, by other connections and by this one. After a lost race,
- * store_take_turn() holds the write lock for the next attempt. The second counter is then -1, so
+ * claims_attempt() holds the write lock for the next attempt. The second counter is then -1, so
  * that load_view() always reads the view. A rollback of a group of changes forgets the stamp of the
  * view (store_forget_stamp()). */
 static int read_stamp(Claims *claims, int64_t *ret_others, int64_t *ret_us, Error *reterr)

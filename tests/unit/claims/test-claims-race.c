@@ -253,8 +253,8 @@ static void claim_first(void)
         race.rival_acts = false;
 }
 
-int __real_store_take_turn(Claims *claims, Error *reterr);
-int __wrap_store_take_turn(Claims *claims, Error *reterr);
+bool __real_claims_attempt(ClaimAttempts *attempts, Error *reterr);
+bool __wrap_claims_attempt(ClaimAttempts *attempts, Error *reterr);
 int __real_store_write_host(Claims *claims, const HostView *wanted, const StoreShift *shifts,
                             size_t n_shifts, Error *reterr);
 int __wrap_store_write_host(Claims *claims, const HostView *wanted, const StoreShift *shifts,
@@ -264,10 +264,12 @@ int __real_store_insert(Claims *claims, const StoreClaim *claim, const Fit *fit,
 int __wrap_store_insert(Claims *claims, const StoreClaim *claim, const Fit *fit, Claim **ret,
                         Error *reterr);
 
-int __wrap_store_take_turn(Claims *claims, Error *reterr)
+bool __wrap_claims_attempt(ClaimAttempts *attempts, Error *reterr)
 {
-        race.n_turns++;
-        return __real_store_take_turn(claims, reterr);
+        bool goes_on = __real_claims_attempt(attempts, reterr);
+
+        race.n_turns += attempts->claims->has_turn;
+        return goes_on;
 }
 
 int __wrap_store_write_host(Claims *claims, const HostView *wanted, const StoreShift *shifts,
