@@ -457,7 +457,7 @@ static int adopt_once(Claims *claims, const HostDomain *domain, bool in_turn, Cl
                       Error *reterr)
 {
         _cleanup_(adoption_done) Adoption adoption = { .claims = claims, .domain = domain };
-        int r = claims_load_view(claims, reterr);
+        int r = store_load_view(claims, reterr);
 
         if (r < 0)
                 return r;
@@ -511,7 +511,7 @@ static int prepare_new(Claims *claims, const HostDomain *domain, Claim **ret, Er
         _cleanup_(adoption_done)
                 Adoption adoption = { .claims = claims, .domain = domain, .starts = true };
         const char *uncounted;
-        int r = claims_load_view(claims, reterr);
+        int r = store_load_view(claims, reterr);
 
         if (r < 0)
                 return r;
@@ -856,7 +856,7 @@ static int check_once(Claims *claims, int64_t id, const HostDomain *domain, bool
         _cleanup_(layout_change_done) LayoutChange change = { 0 };
         int r, outcome;
 
-        r = claims_load_view(claims, reterr);
+        r = store_load_view(claims, reterr);
         if (r < 0)
                 return r;
 

@@ -63,7 +63,7 @@ static int withhold_all_renamed(const Claims *claims, HostView *view)
 static int merge_host(Claims *claims, const ProviderTree *tree, HostView **ret, Error *reterr)
 {
         _cleanup_(host_view_freep) HostView *view = NULL;
-        int r = claims_load_view(claims, reterr);
+        int r = store_load_view(claims, reterr);
 
         if (r == 0)
                 r = host_view_merge(&view, claims->view, tree, reterr);
@@ -122,7 +122,7 @@ static int place_claim(Claims *claims, StoreUnplaced *claim, Error *reterr)
         _cleanup_(resources_done) Resources resources = RESOURCES_INIT;
         _cleanup_(fit_done) Fit fit = FIT_NULL;
         size_t root;
-        int r = claims_load_view(claims, reterr);
+        int r = store_load_view(claims, reterr);
 
         if (r < 0)
                 return r;
@@ -216,7 +216,7 @@ static int fit_share(const HostView *view, const Consumer *share, Fit *ret)
 static int complete_once(Claims *claims, int64_t id, const Consumer *share, Error *reterr)
 {
         _cleanup_(fit_done) Fit fit = FIT_NULL;
-        int r = claims_load_view(claims, reterr);
+        int r = store_load_view(claims, reterr);
 
         if (r < 0)
                 return r;

@@ -9,9 +9,6 @@
 
 /* Returns the expiry time of a claim that is made at now_usec, CLOCK_REALTIME. 0: never. */
 uint64_t claims_expiry_from(const Claims *claims, uint64_t now_usec);
-/* Reads the host into claims->view, as store_load_view() does, and removes the limits of devices
- * from it. */
-int claims_load_view(Claims *claims, Error *reterr);
 
 /* Devices that a claim will get. Everything but the array is borrowed. */
 typedef struct DeviceList {

@@ -83,15 +83,6 @@ Claims *claims_free(Claims *claims)
         return NULL;
 }
 
-int claims_load_view(Claims *claims, Error *reterr)
-{
-        int r = store_load_view(claims, reterr);
-
-        if (r == 0)
-                claims->view->n_limits = 0;
-        return r;
-}
-
 void claims_set_rules(Claims *claims, const ClaimsRules *rules)
 {
         claims->rules = *rules;
@@ -387,7 +378,7 @@ static int claim_new_one(Claims *claims, Order *order, Claim **ret, Error *reter
             order->placing->write_state != CLAIM_WRITE_UNANSWERED)
                 r = check_unknown(claims, &request.resources, reterr);
         if (r == 0)
-                r = claims_load_view(claims, reterr);
+                r = store_load_view(claims, reterr);
         if (r == 0)
                 r = claims_count_devices(claims, &request.resources, &taken, reterr);
         if (r == 0)
@@ -558,7 +549,7 @@ static int claim_placed_once(Claims *claims, const ClaimPlacing *placing, const 
                              bool in_turn, Claim **ret, Error *reterr)
 {
         _cleanup_(placed_done) Placed placed = { .fit = FIT_NULL };
-        int outcome, r = claims_load_view(claims, reterr);
+        int outcome, r = store_load_view(claims, reterr);
 
         if (r < 0)
                 return r;
@@ -615,7 +606,7 @@ int claims_explain(Claims *claims, const ResourceRequest *request, bool writes,
 
         if (r < 0)
                 return r;
-        r = claims_load_view(claims, reterr);
+        r = store_load_view(claims, reterr);
         if (r == 0)
                 r = claims_count_devices(claims, request, &taken, reterr);
         if (r < 0)
@@ -652,7 +643,7 @@ void claims_set_facts(Claims *claims, const HostFacts *facts)
 
 int claims_host(Claims *claims, const HostView **ret, Error *reterr)
 {
-        int r = claims_load_view(claims, reterr);
+        int r = store_load_view(claims, reterr);
 
         if (r < 0)
                 return r;

@@ -104,8 +104,8 @@ typedef struct ClaimAttempts {
 
 bool claims_attempt(ClaimAttempts *attempts, Error *reterr);
 
-/* Reads the host into claims->view, in one consistent state. A tree of the same epoch is not read
- * again. */
+/* Reads the host into claims->view, in one consistent state, and removes the limits of devices from
+ * it. A tree of the same epoch is not read again. */
 int store_load_view(Claims *claims, Error *reterr);
 
 /* Stores wanted as the host where it differs from the view, and moves amounts of claims between

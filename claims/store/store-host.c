@@ -303,6 +303,8 @@ int store_load_view(Claims *claims, Error *reterr)
 
         if (r == 0)
                 r = load_view(claims, reterr);
+        if (r == 0)
+                claims->view->n_limits = 0;
         store_end_read(claims, began);
         return r;
 }
