@@ -173,7 +173,8 @@ int store_each(Claims *claims, StatementId id, const SqliteValue *values,
         return r;
 }
 
-void store_forget_stamp(Claims *claims)
+/* Makes the next store_load_view() read the host again. */
+static void forget_stamp(Claims *claims)
 {
         if (claims->view)
                 claims->view->by_us = -1;
@@ -194,7 +195,7 @@ static int end_part(Claims *claims, int result, Error *reterr)
         int r = check_group(claims, result == 0 ? reterr : NULL);
 
         if (result != 0)
-                store_forget_stamp(claims);
+                forget_stamp(claims);
         if (r == 0 && result != 0)
                 r = store_run(claims, STATEMENT_UNDO_PART, NO_VALUES, CLAIM_DONE, NULL);
         if (r == 0)
@@ -299,7 +300,7 @@ int claims_end_group(Claims *claims, int result, Error *reterr)
         claims->in_group = false;
         r = store_end(claims, r, reterr);
         if (r != 0)
-                store_forget_stamp(claims);
+                forget_stamp(claims);
         return r;
 }
 

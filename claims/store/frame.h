@@ -103,6 +103,3 @@ int store_note_claim(Claims *claims, int64_t id, const EventNote *note, uint64_t
 /* Makes wanted the host, within a transaction (store-host.c). Returns CLAIM_E_RACE if the host
  * changed. */
 int store_write_changes(Claims *claims, const HostView *wanted, Error *reterr);
-
-/* Makes the next store_load_view() read the host again. */
-void store_forget_stamp(Claims *claims);

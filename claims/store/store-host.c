@@ -245,7 +245,7 @@ static int read_parts(Claims *claims, HostView *view, bool is_new, Error *reterr
 /* Yields counters of the writes so far, by other connections and by this one. After a lost race,
  * claims_attempt() holds the write lock for the next attempt. The second counter is then -1, so
  * that load_view() always reads the view. A rollback of a group of changes forgets the stamp of the
- * view (store_forget_stamp()). */
+ * view (frame.c). */
 static int read_stamp(Claims *claims, int64_t *ret_others, int64_t *ret_us, Error *reterr)
 {
         *ret_us = claims->has_turn ? -1

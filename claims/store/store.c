@@ -292,7 +292,7 @@ static void follow_insert(Claims *claims, const Fit *fit, const Layout *layout)
                 view->providers[piece->provider].generation += !done;
                 if (resources_add(&view->providers[piece->provider].used, piece->resource_class,
                                   piece->amount) < 0) {
-                        store_forget_stamp(claims);
+                        view->by_us = -1; /* the next store_load_view() reads the host again */
                         return;
                 }
         }
