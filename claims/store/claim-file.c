@@ -539,7 +539,7 @@ static int has_part(Sqlite *sqlite, const char *name, const char *sql, Error *re
                 r = sqlite_bind(sqlite, statement, 2, SQLITE_VALUE(sql), reterr);
         if (r == 0)
                 r = sqlite_step(sqlite, statement, reterr);
-        return r < 0 ? r : r == SQLITE_STEP_ROW;
+        return r;
 }
 
 /* Checks that the database "in" has each part of "from" that the query names. One of the two is
@@ -550,7 +550,7 @@ static int check_parts(Sqlite *from, const char *query, Sqlite *in, Sqlite *file
         const char *name, *sql;
         int r = sqlite_prepare(from, query, &parts, reterr);
 
-        while (r == 0 && (r = sqlite_step(from, parts, reterr)) == SQLITE_STEP_ROW) {
+        while (r == 0 && (r = sqlite_step(from, parts, reterr)) > 0) {
                 r = sqlite_column(from, parts, 0, &name, reterr);
                 if (r == 0)
                         r = sqlite_column(from, parts, 1, &sql, reterr);

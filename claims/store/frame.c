@@ -168,7 +168,7 @@ int store_each(Claims *claims, StatementId id, const SqliteValue *values,
         _cleanup_free_ void *base = calloc(1, row->size);
         int r = base ? bind(claims, id, NULL, values, &statement, reterr) : error_oom(reterr);
 
-        while (r == 0 && (r = sqlite_step(claims->sqlite, statement, reterr)) == SQLITE_STEP_ROW)
+        while (r == 0 && (r = sqlite_step(claims->sqlite, statement, reterr)) > 0)
                 r = add_row(claims, statement, row, base, add, context, reterr);
         return r;
 }

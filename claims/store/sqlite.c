@@ -2,7 +2,7 @@
 
 /* Runs one SQLite connection in one thread, and translates its errors. Each function that can fail
  * returns 0 or a negative errno with words. translate() makes nearly all of these from a result
- * code of SQLite. Only sqlite_step() also returns SQLITE_STEP_ROW, which is positive. The settings
+ * code of SQLite. Only sqlite_step() also returns a positive number, for a row. The settings
  * of configure() protect against hostile files: a defensive mode, no trusted schema, no extensions,
  * and checks of cell sizes. Waits for other processes are limited by set_patience(). A write
  * transaction begins with BEGIN IMMEDIATE, so with WAL it waits for the write lock at its begin and
@@ -230,9 +230,9 @@ int sqlite_step(Sqlite *sqlite, sqlite3_stmt *statement, Error *reterr)
         int rc = sqlite3_step(statement);
 
         if (rc == SQLITE_ROW)
-                return SQLITE_STEP_ROW;
+                return 1;
         if (rc == SQLITE_DONE)
-                return SQLITE_STEP_DONE;
+                return 0;
         return translate(sqlite, rc, reterr);
 }
 
@@ -243,7 +243,7 @@ int sqlite_run(Sqlite *sqlite, sqlite3_stmt *statement, Error *reterr)
 
         do
                 r = sqlite_step(sqlite, used, reterr);
-        while (r == SQLITE_STEP_ROW);
+        while (r > 0);
         return r;
 }
 
@@ -272,7 +272,7 @@ int sqlite_query_integer(Sqlite *sqlite, const char *sql, int64_t *ret, Error *r
                 r = sqlite_step(sqlite, statement, reterr);
         if (r < 0)
                 return r;
-        if (r == SQLITE_STEP_DONE)
+        if (r == 0)
                 return sqlite_damaged(sqlite, "a row is missing", reterr);
         *ret = sqlite3_column_int64(statement, 0);
         return 0;

@@ -114,12 +114,7 @@ static inline SqliteValue sqlite_value_real(double value)
 int sqlite_bind(Sqlite *sqlite, sqlite3_stmt *statement, int number, SqliteValue value,
                 Error *reterr);
 
-typedef enum SqliteStep {
-        SQLITE_STEP_DONE = 0,
-        SQLITE_STEP_ROW = 1,
-} SqliteStep;
-
-/* Steps a statement. Returns a SqliteStep or a negative errno. */
+/* Steps a statement. Returns 1 for a row, 0 after the last one, or a negative errno. */
 int sqlite_step(Sqlite *sqlite, sqlite3_stmt *statement, Error *reterr);
 
 /* Steps a statement that yields no rows to its end and resets it. */

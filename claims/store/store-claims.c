@@ -248,7 +248,7 @@ static int add_claims(Claims *claims, StatementId id, const SqliteValue *values,
         size_t before = list->n_claims;
         int r = store_query(claims, id, values, &statement, &rows, reterr);
 
-        while (r == 0 && (r = sqlite_step(claims->sqlite, statement, reterr)) == SQLITE_STEP_ROW)
+        while (r == 0 && (r = sqlite_step(claims->sqlite, statement, reterr)) > 0)
                 r = read_claim(claims, statement, rows, list, reterr);
         if (r < 0 || list->n_claims == before)
                 return r;

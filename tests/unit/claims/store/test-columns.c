@@ -71,7 +71,7 @@ static int read_item(Sqlite *sqlite, Item *item, Error *reterr)
         _cleanup_(statement_finalizep) sqlite3_stmt *statement = NULL;
 
         prepare(sqlite, "SELECT % FROM t", &statement);
-        assert_int_equal(sqlite_step(sqlite, statement, NULL), SQLITE_STEP_ROW);
+        assert_int_equal(sqlite_step(sqlite, statement, NULL), 1);
         return row_read(sqlite, statement, 0, &item_row, item, reterr);
 }
 
