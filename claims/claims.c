@@ -9,7 +9,7 @@
  * CLAIM_ATTEMPTS_MAX. The claim that a consumer has is found first, so rules never reject a
  * repeated request. Then follow the rules, the read, the fit, the choice of devices and the write.
  * Claims of allocations without a request (Placed) skip rules and fit. An explanation checks the
- * rules after the fit. The file also opens a Claims and has its settings: rules, facts, node and
+ * rules after the fit. The file also has the settings of a Claims: rules, facts, node and
  * author. */
 
 #include "claims/claims.h"
@@ -33,54 +33,6 @@ uint64_t claims_expiry_from(const Claims *claims, uint64_t now)
         if (u64_add_overflow(now, claims->rules.expiry_usec, &expires) || expires > INT64_MAX)
                 return INT64_MAX;
         return expires;
-}
-
-int claims_open(Claims **ret, const ClaimsConfig *config, Error *reterr)
-{
-        _cleanup_(claims_freep) Claims *claims = calloc(1, sizeof(Claims));
-        uint64_t busy_usec = config->busy_usec > 0 ? config->busy_usec : CLAIMS_BUSY_USEC;
-        sd_id128_t boot;
-        int opened;
-
-        if (!claims)
-                return error_oom(reterr);
-        opened = store_open(claims, config->path, busy_usec, reterr);
-        if (opened < 0)
-                return opened;
-        claims->host = strdup(config->host);
-        claims->node = strdup(config->node);
-        if (!claims->host || !claims->node)
-                return error_oom(reterr);
-        claims->has_devices = config->has_devices;
-        if (sd_id128_get_boot(&boot) >= 0)
-                sd_id128_to_string(boot, claims->boot_id);
-        *ret = TAKE_PTR(claims);
-        return opened;
-}
-
-int claims_open_copy(Claims **ret, const char *path, uint64_t busy_usec, Error *reterr)
-{
-        _cleanup_(claims_freep) Claims *claims = calloc(1, sizeof(Claims));
-        int r;
-
-        if (!claims)
-                return error_oom(reterr);
-        r = store_open_copy(claims, path, busy_usec > 0 ? busy_usec : CLAIMS_BUSY_USEC, reterr);
-        if (r == 0)
-                *ret = TAKE_PTR(claims);
-        return r;
-}
-
-Claims *claims_free(Claims *claims)
-{
-        if (!claims)
-                return NULL;
-        host_view_free(claims->view);
-        store_close(claims);
-        free(claims->host);
-        free(claims->node);
-        free(claims);
-        return NULL;
 }
 
 void claims_set_rules(Claims *claims, const ClaimsRules *rules)

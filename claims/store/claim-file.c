@@ -513,16 +513,21 @@ static int read_everything(Claims *claims, Error *reterr)
 }
 
 /* Takes over the open database, reads its rows, and checks all statements. Closes it on failure. */
-static int check_contents(Claims *claims, Sqlite *sqlite, Error *reterr)
+static int check_contents(Claims **ret, Sqlite *sqlite, Error *reterr)
 {
+        _cleanup_(claims_freep) Claims *claims = calloc(1, sizeof(Claims));
         int r;
 
+        if (!claims) {
+                sqlite_close(sqlite);
+                return error_oom(reterr);
+        }
         claims->sqlite = sqlite;
         r = read_everything(claims, reterr);
         if (r == 0)
                 r = store_check_statements(claims, reterr);
-        if (r < 0)
-                store_close(claims);
+        if (r == 0)
+                *ret = TAKE_PTR(claims);
         return r;
 }
 
@@ -585,7 +590,7 @@ static int check_schema(Sqlite *sqlite, Error *reterr)
 }
 
 /* Opens or creates the file, with all checks. Returns -EUCLEAN if it is damaged. */
-static int try_open(const ClaimFile *file, Claims *claims, Error *reterr)
+static int try_open(const ClaimFile *file, Claims **ret, Error *reterr)
 {
         _cleanup_(sqlite_closep) Sqlite *sqlite = NULL;
         ClaimsOpened opened = CLAIMS_OPENED;
@@ -613,7 +618,7 @@ static int try_open(const ClaimFile *file, Claims *claims, Error *reterr)
         if (r == 0 && opened != CLAIMS_OPENED)
                 r = sync_folder(file, reterr);
         if (r == 0)
-                r = check_contents(claims, TAKE_PTR(sqlite), reterr);
+                r = check_contents(ret, TAKE_PTR(sqlite), reterr);
         return r < 0 ? r : (int)opened;
 }
 
@@ -665,16 +670,16 @@ static int set_aside(const ClaimFile *file, char **ret_name, Error *reterr)
  * and opens it a second time. SQLite's check also reports damage if the disk fails to read a page.
  * The claims are then still on the disk, so the function returns -EIO and the file keeps its
  * name. */
-static int open_locked(const ClaimFile *file, Claims *claims, Error *reterr)
+static int open_locked(const ClaimFile *file, Claims **ret, Error *reterr)
 {
         _cleanup_free_ char *name = NULL;
         Error damage = ERROR_NULL;
-        int r = try_open(file, claims, &damage);
+        int r = try_open(file, ret, &damage);
 
         if (r == -EUCLEAN) {
                 r = read_through(file, &damage);
                 if (r == 0)
-                        r = try_open(file, claims, &damage);
+                        r = try_open(file, ret, &damage);
         }
         if (r != -EUCLEAN) {
                 if (reterr && r != CLAIMS_OPENED && r != CLAIMS_CREATED)
@@ -683,7 +688,7 @@ static int open_locked(const ClaimFile *file, Claims *claims, Error *reterr)
         }
         r = set_aside(file, &name, reterr);
         if (r == 0)
-                r = try_open(file, claims, reterr);
+                r = try_open(file, ret, reterr);
         if (r < 0)
                 return r;
         error_setf(reterr, EUCLEAN, "Set aside as %s: %s", name, damage.text);
@@ -723,7 +728,8 @@ int claims_note_read(Claims *claims, Error *reterr)
         return r;
 }
 
-int store_open(Claims *claims, const char *path, uint64_t busy_usec, Error *reterr)
+/* Opens the file while its folder is locked. *ret can be set on failure, too. */
+static int open_file(const char *path, uint64_t busy_usec, Claims **ret, Error *reterr)
 {
         _cleanup_close_ int folder = open_folder(path, reterr);
         ClaimFile file = { .path = path, .busy_usec = busy_usec, .folder = folder };
@@ -734,9 +740,29 @@ int store_open(Claims *claims, const char *path, uint64_t busy_usec, Error *rete
         r = lock_folder(&file, reterr);
         if (r < 0)
                 return r;
-        opened = open_locked(&file, claims, reterr);
-        r = opened < 0 ? opened : load_unread(claims, reterr);
+        opened = open_locked(&file, ret, reterr);
+        r = opened < 0 ? opened : load_unread(*ret, reterr);
         return r < 0 ? r : opened;
+}
+
+int claims_open(Claims **ret, const ClaimsConfig *config, Error *reterr)
+{
+        _cleanup_(claims_freep) Claims *claims = NULL;
+        uint64_t busy_usec = config->busy_usec > 0 ? config->busy_usec : CLAIMS_BUSY_USEC;
+        sd_id128_t boot;
+        int opened = open_file(config->path, busy_usec, &claims, reterr);
+
+        if (opened < 0)
+                return opened;
+        claims->host = strdup(config->host);
+        claims->node = strdup(config->node);
+        if (!claims->host || !claims->node)
+                return error_oom(reterr);
+        claims->has_devices = config->has_devices;
+        if (sd_id128_get_boot(&boot) >= 0)
+                sd_id128_to_string(boot, claims->boot_id);
+        *ret = TAKE_PTR(claims);
+        return opened;
 }
 
 /* Returns -ENOENT if the file does not exist or was never used. */
@@ -807,10 +833,13 @@ static int upgrade_copy(Sqlite *copy, int64_t version, Error *reterr)
         return r == 0 ? sqlite_commit(TAKE_PTR(transaction), reterr) : r;
 }
 
-int store_open_copy(Claims *claims, const char *path, uint64_t busy_usec, Error *reterr)
+int claims_open_copy(Claims **ret, const char *path, uint64_t busy_usec, Error *reterr)
 {
         _cleanup_close_ int folder = open_folder(path, reterr);
-        ClaimFile file = { .path = path, .busy_usec = busy_usec, .folder = folder };
+        ClaimFile file = { .path = path,
+                           .busy_usec = busy_usec > 0 ? busy_usec : CLAIMS_BUSY_USEC,
+                           .folder = folder };
+        _cleanup_(claims_freep) Claims *claims = NULL;
         _cleanup_(sqlite_closep) Sqlite *copy = NULL;
         int64_t version;
         int r;
@@ -825,6 +854,10 @@ int store_open_copy(Claims *claims, const char *path, uint64_t busy_usec, Error 
         if (r == 0)
                 r = check_schema(copy, reterr);
         if (r == 0)
-                r = check_contents(claims, TAKE_PTR(copy), reterr);
-        return r == 0 ? load_unread(claims, reterr) : r;
+                r = check_contents(&claims, TAKE_PTR(copy), reterr);
+        if (r == 0)
+                r = load_unread(claims, reterr);
+        if (r == 0)
+                *ret = TAKE_PTR(claims);
+        return r;
 }

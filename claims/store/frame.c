@@ -323,11 +323,18 @@ int store_check_statements(Claims *claims, Error *reterr)
         return r;
 }
 
-void store_close(Claims *claims)
+Claims *claims_free(Claims *claims)
 {
+        if (!claims)
+                return NULL;
         drop_turn(claims);
         if (claims->in_group)
                 sqlite_rollback(claims->sqlite);
         finalize_statements(claims);
-        claims->sqlite = sqlite_close(claims->sqlite);
+        sqlite_close(claims->sqlite);
+        host_view_free(claims->view);
+        free(claims->host);
+        free(claims->node);
+        free(claims);
+        return NULL;
 }

@@ -73,23 +73,6 @@ static inline void store_unplaced_done(StoreUnplaced *claim)
         *claim = (StoreUnplaced){ 0 };
 }
 
-/* Opens the file, creates it if it is missing or empty, upgrades it to SCHEMA_NEWEST, and reads all
- * of its rows. A damaged file is set aside.
- *
- * Returns a ClaimsOpened; the words for CLAIMS_UPGRADED and CLAIMS_SET_ASIDE are in reterr.
- * Negative results have words, too:
- *
- *   -EPROTONOSUPPORT  A newer program wrote the file, or it has an unknown shape. It is unchanged.
- *   -EMEDIUMTYPE      It is a database of another program. It is unchanged.
- *   -EINVAL           It is no regular file.
- *   -EBUSY            Another process locked it for longer than busy_usec.
- *   -ENOENT, -EROFS, -EACCES, -ENOSPC, -EIO  Errors of the system. */
-int store_open(Claims *claims, const char *path, uint64_t busy_usec, Error *reterr);
-void store_close(Claims *claims);
-
-/* Opens a copy of the file in memory; see claims_open_copy(). */
-int store_open_copy(Claims *claims, const char *path, uint64_t busy_usec, Error *reterr);
-
 #define CLAIM_ATTEMPTS_MAX 16
 
 /* An operation that can lose a race against other writers of the file. The caller repeats it with

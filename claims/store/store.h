@@ -19,6 +19,18 @@
 
 typedef struct Claims Claims;
 
+typedef struct ClaimsConfig {
+        const char *path;   /* the database file; its folder must exist */
+        const char *host;   /* "host" of the specification's table of claims */
+        const char *node;   /* "node" of that table: the name of the root provider */
+        bool has_devices;   /* The caller will use claims_set_facts(), and a claim of a device's
+                               provider names the device. Until the first facts, no device can be
+                               claimed. */
+        uint64_t busy_usec; /* longest wait for another process; 0: CLAIMS_BUSY_USEC */
+} ClaimsConfig;
+
+#define CLAIMS_BUSY_USEC (2 * USEC_PER_SEC)
+
 /* The rules for new claims, which the owner of a Claims can replace at any time. The texts are
  * borrowed until then. */
 typedef struct ClaimsRules {
@@ -50,6 +62,26 @@ typedef struct StoreShift {
         const char *from_class, *to_class; /* borrowed */
         uint64_t amount;
 } StoreShift;
+
+/* Opens or creates the database. Positive results are of ClaimsOpened, and the store is usable.
+ * -EPROTONOSUPPORT: a newer program wrote the file, or its shape is unknown. -EMEDIUMTYPE: it is a
+ * database of another program. Both leave the file unchanged. -EINVAL: it is no regular file.
+ * -EBUSY, -ENOENT (no such folder), -EROFS, -EACCES, -ENOSPC and -EIO come from the system, with
+ * words. The strings of config are copied. */
+int claims_open(Claims **ret, const ClaimsConfig *config, Error *reterr);
+
+/* Opens a copy of the database in memory, for a program that only reads. An older schema is
+ * upgraded in the copy. The file is never created, upgraded or set aside, and its log is never
+ * moved into it. SQLite can create FILE-wal and FILE-shm, which belong to this process's user then,
+ * so call it as the owner of the folder.
+ *
+ * Returns -ENOENT if the file does not exist or was never used. Returns -EUCLEAN for a damaged
+ * file, and other errors as claims_open() does. The copy has all claims of one moment, and writes
+ * to it are lost. */
+int claims_open_copy(Claims **ret, const char *path, uint64_t busy_usec, Error *reterr);
+
+Claims *claims_free(Claims *claims);
+DEFINE_CLEANUP(Claims *, claims_free);
 
 /* Confirms a claim, because its guest runs: it no longer expires. Idempotent. Returns
  * CLAIM_E_NOT_FOUND, also for a pending claim. A confirmed resize target becomes the first claim of
