@@ -36,10 +36,6 @@
 #define CREDENTIAL_FOLDER    SYSCONFDIR "/compute-agent" /* without systemd */
 #define SECTION_MAX          264 /* bytes of a section's name; the form of a type limits it */
 
-/* The folders below which the configuration is searched. A build for another prefix has its own
- * folders besides the usual ones. A folder that appears twice makes no difference. */
-static const char *const roots[] = { SYSCONFDIR, "/etc", "/run", PREFIX_LIB_DIR, "/usr/lib", NULL };
-
 const char *config_hook_to_text(const Config *config)
 {
         if (!config->hook_enabled)
@@ -636,12 +632,6 @@ static int config_make(Config **ret, ConfigSettings *settings, Error *reterr)
         return 0;
 }
 
-int config_find_files(const char *file, ConfigWarning warning, void *userdata, char ***ret,
-                      Error *reterr)
-{
-        return config_search(roots, file, warning, userdata, ret, reterr);
-}
-
 static int read_files(ConfigSettings *settings, char *const paths[], Error *reterr)
 {
         int r = 0;
@@ -659,7 +649,7 @@ int config_load_hook(Config **ret, const char *file, Error *reterr)
 
         if (!config)
                 return error_oom(reterr);
-        r = config_find_files(file, NULL, NULL, &config->files, reterr);
+        r = config_search(NULL, file, NULL, NULL, &config->files, reterr);
         if (r >= 0)
                 r = read_files(&settings, config->files, reterr);
         if (r >= 0)
@@ -724,7 +714,7 @@ int config_load(Config **ret, const char *file, ConfigWarning warning, void *use
         size_t n_ignored;
         int r;
 
-        r = config_find_files(file, collect, &collector, &paths, reterr);
+        r = config_search(NULL, file, collect, &collector, &paths, reterr);
         if (r >= 0)
                 r = read_files(&settings, paths, reterr);
         if (r >= 0)

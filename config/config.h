@@ -122,10 +122,6 @@ int config_load(Config **ret, const char *file, ConfigWarning warning, void *use
  * of config_load(). */
 int config_load_hook(Config **ret, const char *file, Error *reterr);
 
-/* Finds the files that config_load() would read, NULL-terminated. The caller frees with
- * strings_free(). Returns the errors of config_search(). Blocks on the disk. */
-int config_find_files(const char *file, ConfigWarning warning, void *userdata, char ***ret,
-                      Error *reterr);
 /* Lets config->reporter borrow the present strings, and sets its use of local DISK_GB. Call it
  * after each change of a string. */
 void config_lend_strings(Config *config);

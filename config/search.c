@@ -23,6 +23,10 @@
 
 #define MAIN_FILE "compute-agent/compute-agent.conf"
 
+/* The folders below which the configuration is searched. A build for another prefix has its own
+ * folders besides the usual ones. A folder that appears twice makes no difference. */
+static const char *const usual[] = { SYSCONFDIR, "/etc", "/run", PREFIX_LIB_DIR, "/usr/lib", NULL };
+
 typedef struct DropIn {
         char *path;
         const char *name; /* last component of path, not owned */
@@ -223,7 +227,8 @@ int config_search(const char *const roots[], const char *file, ConfigWarning war
                 Search search = { .ending = ".conf", .warning = warning, .userdata = userdata };
         int r;
 
-        r = file ? search_named(&search, file, reterr) : search_roots(&search, roots, reterr);
+        r = file ? search_named(&search, file, reterr)
+                 : search_roots(&search, roots ? roots : usual, reterr);
         if (r < 0)
                 return r;
         return take_paths(&search, ret_paths, reterr);

@@ -11,10 +11,10 @@
 
 /* With a file: finds it (it must exist) and file.d/NAME.conf. Without: finds
  * compute-agent/compute-agent.conf and compute-agent.conf.d/NAME.conf of each root
- * (NULL-terminated, in the order of precedence). *ret_paths is NULL-terminated, and the caller
- * frees it with strings_free(). A named file that is /dev/null is left out, but its drop-ins count.
- * Returns -ENOENT if file does not exist, -EACCES or another errno of stat() or of reading a
- * folder, or -ENOMEM, with words. Blocks on the disk. */
+ * (NULL-terminated, in the order of precedence; NULL: the folders that config_load() names).
+ * *ret_paths is NULL-terminated, and the caller frees it with strings_free(). A named file that is
+ * /dev/null is left out, but its drop-ins count. Returns -ENOENT if file does not exist, -EACCES or
+ * another errno of stat() or of reading a folder, or -ENOMEM, with words. Blocks on the disk. */
 int config_search(const char *const roots[], const char *file, ConfigWarning warning,
                   void *userdata, char ***ret_paths, Error *reterr);
 

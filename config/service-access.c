@@ -23,6 +23,7 @@
 #include <sys/wait.h>
 
 #include "base/text.h"
+#include "config/search.h"
 
 DEFINE_CLEANUP(DIR *, closedir);
 
@@ -148,7 +149,7 @@ static void look_at_config(const Look *look)
 {
         _cleanup_(strings_freep) char **paths = NULL;
         Error error = ERROR_NULL;
-        int r = config_find_files(look->file, NULL, NULL, &paths, &error);
+        int r = config_search(NULL, look->file, NULL, NULL, &paths, &error);
 
         if (r < 0)
                 fprintf(look->output, "%d %s (as user %s)\n", -r, error_text(&error, r),

@@ -32,6 +32,7 @@
 #include "base/read-file.h"
 #include "base/text.h"
 #include "config/file.h"
+#include "config/search.h"
 #include "config/service-access.h"
 #include "config/table.h"
 
@@ -173,7 +174,7 @@ static int cat_file(const char *path, FILE *output, Error *reterr)
 int ctl_config_cat(const char *config, FILE *output, Error *reterr)
 {
         _cleanup_(strings_freep) char **paths = NULL;
-        int r = config_find_files(config, NULL, NULL, &paths, reterr);
+        int r = config_search(NULL, config, NULL, NULL, &paths, reterr);
 
         if (r < 0)
                 return r;
