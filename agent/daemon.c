@@ -469,7 +469,7 @@ static void put_in_force(Daemon *daemon, Engine *engine)
 
         if (config->has_placement)
                 tracker_inherit(engine->tracker, daemon->engine.tracker);
-        bus_service_set_tracker(daemon->bus, engine->tracker, config_hook_to_text(config));
+        bus_service_set_tracker(daemon->bus, engine->tracker, config->hook);
         tracker_dismiss(daemon->engine.tracker, "The agent was reloaded during this operation");
         claim_queue_dismiss(daemon->queue, "The agent was reloaded during this claim. Try again");
         claim_queue_set_mode(daemon->queue, config->claim_mode, config->reporter.nova,
@@ -753,7 +753,7 @@ static int set_up_bus(Daemon *daemon, Error *reterr)
                 .cordon = daemon->cordon,
                 .queue = daemon->queue,
                 .root = daemon->root,
-                .hook = config_hook_to_text(daemon->engine.config),
+                .hook = daemon->engine.config->hook,
                 .reload = reload,
                 .userdata = daemon,
         };

@@ -36,13 +36,6 @@
 #define CREDENTIAL_FOLDER    SYSCONFDIR "/compute-agent" /* without systemd */
 #define SECTION_MAX          264 /* bytes of a section's name; the form of a type limits it */
 
-const char *config_hook_to_text(const Config *config)
-{
-        if (!config->hook_enabled)
-                return "";
-        return config->hook_when_away == CONFIG_HOOK_DENY ? "deny" : "allow";
-}
-
 static void free_type(HostMdevType *type)
 {
         for (const ConfigOption *o = config_mdev_options; o->key; o++)
@@ -427,14 +420,18 @@ static int load_mdev_types(Config *config, const ConfigSettings *settings, Error
 
 /* Checks of several options. */
 
-/* Completes the options of the agent: the log level of "debug", and the short name of the driver.
- * Rejects compute_driver = static without [static] path. */
+/* Completes the options of the agent: the log level of "debug", [hook] as one word, and the short
+ * name of the driver. Rejects compute_driver = static without [static] path. */
 static int finish_agent(Config *config, const ConfigSettings *settings, Error *reterr)
 {
         const ConfigEntry *driver = config_settings_find(settings, "DEFAULT", "compute_driver");
 
         if (config->debug && !config_settings_find(settings, "agent", "log_level"))
                 config->log_level = LOG_DEBUG;
+        if (!config->hook_enabled)
+                config->hook = "";
+        else
+                config->hook = config->hook_when_away == CONFIG_HOOK_DENY ? "deny" : "allow";
         if (strcmp(config->compute_driver, "libvirt.LibvirtDriver") == 0)
                 config->compute_driver[strlen("libvirt")] = '\0';
         if (strcmp(config->compute_driver, "static") == 0 && !config->driver.static_path && driver)

@@ -70,6 +70,8 @@ typedef struct Config {
         bool hook_enabled;
         uint64_t hook_timeout_usec; /* timeout, seconds; 10 */
         int hook_when_away;         /* ConfigHookAway */
+        const char *hook; /* all of it in one word: "" (not enabled), "allow" or "deny"; static; NULL
+                             from config_load_hook() */
         /* [libvirt], [static], [devices], [mdev_*], [pci]: all in driver, whose members this struct
          * frees */
         char **device_specs;       /* [pci], as in the file; parsed in driver.host.pci_specs */
@@ -125,9 +127,6 @@ int config_load_hook(Config **ret, const char *file, Error *reterr);
 /* Lets config->reporter borrow the present strings, and sets its use of local DISK_GB. Call it
  * after each change of a string. */
 void config_lend_strings(Config *config);
-
-/* Returns [hook] as one word: "" (not enabled), "allow" or "deny". Static. */
-const char *config_hook_to_text(const Config *config);
 
 Config *config_free(Config *config);
 DEFINE_CLEANUP(Config *, config_free);

@@ -35,7 +35,7 @@ typedef struct BusConfig {
         ClaimQueue *queue;
         Cordon *cordon;
         Uuid root;
-        const char *hook; /* [hook] as text: config_hook_to_text() */
+        const char *hook; /* [hook] as text: the member hook of Config */
         /* Reloads the configuration. Returns 0 if the new settings are in force; their first cycle
          * has not run yet. Otherwise returns a negative errno with words. */
         int (*reload)(void *userdata, Error *reterr);
