@@ -18,20 +18,6 @@
 #include "base/string-set.h"
 #include "drivers/driver.h"
 
-/* [agent] on_startup_failure */
-typedef enum ConfigStartupFailure {
-        CONFIG_STARTUP_DEGRADED, /* keep the old shape */
-        CONFIG_STARTUP_EXIT,     /* end the service */
-        _CONFIG_STARTUP_FAILURE_MAX,
-} ConfigStartupFailure;
-
-/* [hook] when_agent_is_away */
-typedef enum ConfigHookAway {
-        CONFIG_HOOK_ALLOW, /* the guest starts; its claim follows when the agent runs */
-        CONFIG_HOOK_DENY,  /* the guest does not start */
-        _CONFIG_HOOK_AWAY_MAX,
-} ConfigHookAway;
-
 /* [agent] claim_mode */
 typedef enum ClaimMode {
         CLAIM_MODE_AUTO,   /* a claim takes the allocations of a scheduler, else the agent writes
@@ -62,16 +48,22 @@ typedef struct Config {
         uint64_t start_jitter_usec;  /* start_jitter_sec, seconds; 5 */
         char *metrics_file;          /* NULL: no metrics */
         uint64_t reshape_patience_usec; /* reshape_timeout, seconds; 300 */
-        int on_startup_failure;         /* ConfigStartupFailure */
-        uint64_t heal_cycles;           /* heal_each_cycles; 0: never */
+        enum {
+                CONFIG_STARTUP_DEGRADED, /* keep the old shape */
+                CONFIG_STARTUP_EXIT,     /* end the service */
+        } on_startup_failure;
+        uint64_t heal_cycles; /* heal_each_cycles; 0: never */
         char **foreign_traits;
         int claim_mode; /* ClaimMode */
         /* [hook] */
         bool hook_enabled;
         uint64_t hook_timeout_usec; /* timeout, seconds; 10 */
-        int hook_when_away;         /* ConfigHookAway */
-        const char *hook; /* all of it in one word: "" (not enabled), "allow" or "deny"; static; NULL
-                             from config_load_hook() */
+        enum {
+                CONFIG_HOOK_ALLOW, /* the guest starts; its claim follows when the agent runs */
+                CONFIG_HOOK_DENY,  /* the guest does not start */
+        } hook_when_away;          /* when_agent_is_away */
+        const char *hook; /* all of it in one word: "" (not enabled), "allow" or "deny"; static;
+                             NULL from config_load_hook() */
         /* [libvirt], [static], [devices], [mdev_*], [pci]: all in driver, whose members this struct
          * frees */
         char **device_specs;       /* [pci], as in the file; parsed in driver.host.pci_specs */
