@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Makes the index of claims, guests and devices, and searches it. The index has sorted arrays of
- * keys by uuid, which point to claims, guests (domains and processes) and mdevs. It also has a
- * sorted array of PCI addresses, which the caller searches. A claim has a key for its consumer, and
+ * keys by uuid, which point to claims and guests (domains and processes). It also has sorted arrays
+ * of mdevs and PCI addresses, which the caller searches. A claim has a key for its consumer, and
  * one for its guest if a migration took it over. Keys of claims with one uuid are in the order of
  * claim ids. Everything that keys point to is borrowed, and must live as long as the index. The
- * look-ups of claims, guests and mdevs find nothing in an index that was not made. The caller sorts
+ * look-ups of claims and guests find nothing in an index that was not made. The caller sorts
  * the consumers, but the claims can have any order. Nothing in the index is updated: a change of
  * claims or guests needs a new one. A look-up is a binary search, and cannot fail. Sizes of guests
  * are compared as the sum of VCPU and PCPU, and MEMORY_MB. */
@@ -16,11 +16,16 @@
 
 #include "base/text.h"
 
+typedef struct GuestIndexEntry {
+        Uuid uuid;
+        const void *of;
+} GuestIndexEntry;
+
 void guest_index_done(GuestIndex *index)
 {
-        free(index->known.items);
-        free(index->guests.items);
-        free(index->mdevs.items);
+        free(index->known);
+        free(index->guests);
+        free(index->mdevs);
         free(index->pci);
         *index = (GuestIndex){ 0 };
 }
@@ -39,11 +44,6 @@ static int order_claims(const void *a, const void *b)
         return r != 0 ? r : x->id < y->id ? -1 : x->id > y->id;
 }
 
-static void add_key(GuestIndexEntries *keys, const Uuid *uuid, const void *of)
-{
-        keys->items[keys->n_items++] = (GuestIndexEntry){ .uuid = *uuid, .of = of };
-}
-
 /* Fills the arrays, which guest_index_make() allocated large enough. */
 static void add_keys(GuestIndex *index)
 {
@@ -52,16 +52,19 @@ static void add_keys(GuestIndex *index)
         for (size_t i = 0; i < index->claims->n_claims; i++) {
                 const Claim *claim = index->claims->claims[i];
 
-                add_key(&index->known, &claim->consumer, claim);
+                index->known[index->n_known++] = (GuestIndexEntry){ claim->consumer, claim };
                 if (!uuid_empty(&claim->guest))
-                        add_key(&index->known, &claim->guest, claim);
+                        index->known[index->n_known++] = (GuestIndexEntry){ claim->guest, claim };
         }
-        for (size_t i = 0; i < facts->n_domains; i++)
-                add_key(&index->guests, &facts->domains[i].uuid, &facts->domains[i]);
-        for (size_t i = 0; i < index->n_processes; i++)
-                add_key(&index->guests, &index->processes[i].uuid, &index->processes[i]);
+        for (size_t i = 0; i < facts->n_domains + index->n_processes; i++) {
+                const HostDomain *domain = i < facts->n_domains
+                                                   ? &facts->domains[i]
+                                                   : &index->processes[i - facts->n_domains];
+
+                index->guests[index->n_guests++] = (GuestIndexEntry){ domain->uuid, domain };
+        }
         for (size_t i = 0; i < facts->n_mdevs; i++)
-                add_key(&index->mdevs, &facts->mdevs[i].uuid, &facts->mdevs[i]);
+                index->mdevs[index->n_mdevs++] = facts->mdevs[i].uuid.text;
         for (size_t i = 0; i < facts->n_pci; i++)
                 index->pci[index->n_pci++] = facts->pci[i].address;
 }
@@ -72,49 +75,44 @@ int guest_index_make(GuestIndex *index)
 {
         const HostFacts *facts = index->facts;
 
-        index->known.items = calloc(2 * index->claims->n_claims + 1, sizeof(GuestIndexEntry));
-        index->guests.items =
-                calloc(facts->n_domains + index->n_processes + 1, sizeof(GuestIndexEntry));
-        index->mdevs.items = calloc(facts->n_mdevs + 1, sizeof(GuestIndexEntry));
+        index->known = calloc(2 * index->claims->n_claims + 1, sizeof(GuestIndexEntry));
+        index->guests = calloc(facts->n_domains + index->n_processes + 1, sizeof(GuestIndexEntry));
+        index->mdevs = calloc(facts->n_mdevs + 1, sizeof(char *));
         index->pci = calloc(facts->n_pci + 1, sizeof(char *));
-        if (!index->known.items || !index->guests.items || !index->mdevs.items || !index->pci)
+        if (!index->known || !index->guests || !index->mdevs || !index->pci)
                 return -ENOMEM;
         add_keys(index);
-        qsort(index->known.items, index->known.n_items, sizeof(GuestIndexEntry), order_claims);
-        qsort(index->guests.items, index->guests.n_items, sizeof(GuestIndexEntry), order_keys);
-        qsort(index->mdevs.items, index->mdevs.n_items, sizeof(GuestIndexEntry), order_keys);
+        qsort(index->known, index->n_known, sizeof(GuestIndexEntry), order_claims);
+        qsort(index->guests, index->n_guests, sizeof(GuestIndexEntry), order_keys);
+        qsort(index->mdevs, index->n_mdevs, sizeof(char *), text_order);
         qsort(index->pci, index->n_pci, sizeof(char *), text_order);
         return 0;
 }
 
 /* Returns the first of *ret_n keys with this uuid. The result must not be read if *ret_n is 0. */
-static const GuestIndexEntry *find(const GuestIndexEntries *keys, const Uuid *uuid, size_t *ret_n)
+static const GuestIndexEntry *find(const GuestIndexEntry *keys, size_t n, const Uuid *uuid,
+                                   size_t *ret_n)
 {
-        size_t low = 0, high = keys->n_items, end;
+        size_t low = 0, high = n, end;
 
         while (low < high) {
                 size_t middle = low + (high - low) / 2;
 
-                if (uuid_order(&keys->items[middle].uuid, uuid) < 0)
+                if (uuid_order(&keys[middle].uuid, uuid) < 0)
                         low = middle + 1;
                 else
                         high = middle;
         }
-        for (end = low; end < keys->n_items && uuid_equal(&keys->items[end].uuid, uuid);)
+        for (end = low; end < n && uuid_equal(&keys[end].uuid, uuid);)
                 end++;
         *ret_n = end - low;
-        return keys->items + low;
-}
-
-const GuestIndexEntry *guest_index_claims(const GuestIndex *index, const Uuid *uuid, size_t *ret_n)
-{
-        return find(&index->known, uuid, ret_n);
+        return keys + low;
 }
 
 const Claim *guest_index_claim(const GuestIndex *index, const Uuid *consumer, size_t place)
 {
         size_t n;
-        const GuestIndexEntry *keys = guest_index_claims(index, consumer, &n);
+        const GuestIndexEntry *keys = find(index->known, index->n_known, consumer, &n);
 
         for (size_t i = 0; i < n; i++) {
                 const Claim *claim = keys[i].of;
@@ -128,7 +126,7 @@ const Claim *guest_index_claim(const GuestIndex *index, const Uuid *consumer, si
 bool guest_index_has_claim(const GuestIndex *index, const Uuid *guest, const Claim *but)
 {
         size_t n;
-        const GuestIndexEntry *keys = guest_index_claims(index, guest, &n);
+        const GuestIndexEntry *keys = find(index->known, index->n_known, guest, &n);
 
         for (size_t i = 0; i < n; i++)
                 if (keys[i].of != but)
@@ -139,7 +137,7 @@ bool guest_index_has_claim(const GuestIndex *index, const Uuid *guest, const Cla
 const HostDomain *guest_index_domain(const GuestIndex *index, const Uuid *uuid)
 {
         size_t n;
-        const GuestIndexEntry *keys = find(&index->guests, uuid, &n);
+        const GuestIndexEntry *keys = find(index->guests, index->n_guests, uuid, &n);
 
         return n > 0 ? keys[0].of : NULL;
 }
@@ -148,14 +146,6 @@ const HostDomain *guest_index_guest(const GuestIndex *index, const Claim *claim)
 {
         return guest_index_domain(index,
                                   uuid_empty(&claim->guest) ? &claim->consumer : &claim->guest);
-}
-
-bool guest_index_has_mdev(const GuestIndex *index, const Uuid *mdev)
-{
-        size_t n;
-
-        (void)find(&index->mdevs, mdev, &n);
-        return n > 0;
 }
 
 static int order_consumers(const void *a, const void *b)

@@ -59,16 +59,6 @@ typedef enum ConsumerPlace {
         CONSUMER_NOWHERE,   /* gone: it has no allocations */
 } ConsumerPlace;
 
-typedef struct GuestIndexEntry {
-        Uuid uuid;
-        const void *of;
-} GuestIndexEntry;
-
-typedef struct GuestIndexEntries {
-        GuestIndexEntry *items; /* sorted by uuid */
-        size_t n_items;
-} GuestIndexEntries;
-
 typedef struct GuestIndex {
         /* Set by the caller before guest_index_make(); borrowed. */
         const ClaimList *claims; /* living ones */
@@ -78,11 +68,14 @@ typedef struct GuestIndex {
         const ConsumerRead *consumers; /* sorted by uuid */
         size_t n_consumers;
         /* Made by guest_index_make(). */
-        GuestIndexEntries
-                known; /* claims: by consumer, and by the guest that a migration has them of */
-        GuestIndexEntries guests, mdevs;
-        const char **pci; /* addresses of the PCI devices that this host offers */
-        size_t n_pci;
+        struct GuestIndexEntry
+                *known; /* claims: by consumer, and by the guest that a migration has them of */
+        size_t n_known;
+        struct GuestIndexEntry *guests;
+        size_t n_guests;
+        const char **mdevs, **pci; /* uuids of the mdevs, and addresses of the PCI devices, that
+                                      this host has or offers; sorted */
+        size_t n_mdevs, n_pci;
 } GuestIndex;
 
 /* Sorts the claims, guests and devices, so that a look-up costs no pass over all of them.
@@ -90,10 +83,6 @@ typedef struct GuestIndex {
  * too. */
 int guest_index_make(GuestIndex *index);
 void guest_index_done(GuestIndex *index);
-
-/* Returns the claims of a consumer, and those that a migration took over from this guest, in the
- * order of their ids. *ret_n: their number; the result must not be read if it is 0. */
-const GuestIndexEntry *guest_index_claims(const GuestIndex *index, const Uuid *uuid, size_t *ret_n);
 
 /* Returns a claim of the consumer by its place in the order of ids: 0 is the first one, and 1 the
  * second one of a resize on this host. NULL if there is none. */
@@ -108,9 +97,6 @@ const HostDomain *guest_index_domain(const GuestIndex *index, const Uuid *uuid);
 
 /* Returns the guest of a claim, also while a migration owns the claim. NULL: it is not here. */
 const HostDomain *guest_index_guest(const GuestIndex *index, const Claim *claim);
-
-/* Returns true if the mdev exists on this host. */
-bool guest_index_has_mdev(const GuestIndex *index, const Uuid *mdev);
 
 /* Returns NULL if Placement was not asked about the consumer. consumers: by uuid. */
 const ConsumerRead *consumer_read_find(const ConsumerRead *consumers, size_t n,

@@ -257,6 +257,12 @@ static bool domain_has_pci(const HostDomain *domain, const char *address)
         return false;
 }
 
+/* Searches the mdevs or the PCI devices of the index. */
+static bool has_text(const char **texts, size_t n, const char *text)
+{
+        return n > 0 && bsearch(&text, texts, n, sizeof(char *), text_order);
+}
+
 /* Compares mdevs in both directions, and adds claimed ones that no longer exist. */
 static int compare_mdevs(const Pair *pair)
 {
@@ -273,7 +279,7 @@ static int compare_mdevs(const Pair *pair)
                         r = add(pair,
                                 "guest %.60s does not have mdev %s on %s, which its claim names",
                                 name, device->mdev.text, device->name);
-                else if (!guest_index_has_mdev(pair->index, &device->mdev))
+                else if (!has_text(pair->index->mdevs, pair->index->n_mdevs, device->mdev.text))
                         r = add(pair, "mdev %s of guest %.60s no longer exists on %s",
                                 device->mdev.text, name, device->name);
                 if (r < 0)
@@ -287,12 +293,6 @@ static int compare_mdevs(const Pair *pair)
                                 name, definitions[i].mdevs[j].text, definitions[i].where) < 0)
                                 return -ENOMEM;
         return 0;
-}
-
-static bool has_pci(const GuestIndex *index, const char *address)
-{
-        return index->n_pci > 0 &&
-               bsearch(&address, index->pci, index->n_pci, sizeof(char *), text_order);
 }
 
 /* Compares the PCI devices that this host offers. Other devices need no claim. */
@@ -314,7 +314,8 @@ static int compare_pci(const Pair *pair)
                 for (size_t j = 0; j < definitions[i].n_pci; j++) {
                         const char *address = definitions[i].pci[j];
 
-                        if (!claim_has_pci(pair->claim, address) && has_pci(pair->index, address) &&
+                        if (!claim_has_pci(pair->claim, address) &&
+                            has_text(pair->index->pci, pair->index->n_pci, address) &&
                             add(pair,
                                 "guest %.60s has PCI device %s%s, which its claim does not name",
                                 name, address, definitions[i].where) < 0)

@@ -406,23 +406,22 @@ static bool is_settled(const Claim *claim)
                uuid_empty(&claim->guest);
 }
 
-/* Returns true if these are the two claims of a resize, and neither is pending, has a pending write
- * or was taken over by a migration. */
+/* Returns true if these claims of one consumer are those of a resize, and neither is pending, has a
+ * pending write or was taken over by a migration. */
 static bool is_pair(const Claim *first, const Claim *target)
 {
-        return uuid_equal(&first->consumer, &target->consumer) && !first->resize_target &&
-               target->resize_target && is_settled(first) && is_settled(target);
+        return !first->resize_target && target->resize_target && is_settled(first) &&
+               is_settled(target);
 }
 
 /* Returns the resize target beside the first claim of a consumer, or NULL. */
 static const Claim *find_target(const Work *work, const Claim *first)
 {
-        size_t n;
-        const GuestIndexEntry *keys = guest_index_claims(&work->index, &first->consumer, &n);
+        const Claim *claim;
 
-        for (size_t i = 0; i < n; i++)
-                if (is_pair(first, keys[i].of))
-                        return keys[i].of;
+        for (size_t i = 0; (claim = guest_index_claim(&work->index, &first->consumer, i)); i++)
+                if (is_pair(first, claim))
+                        return claim;
         return NULL;
 }
 

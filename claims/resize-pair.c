@@ -134,15 +134,11 @@ static bool is_allocated(const HostView *view, const Claim *claim, const Consume
 /* Returns true if the consumer has a claim with a request. Such a consumer is no migration. */
 static bool has_requested_claim(const GuestIndex *index, const Uuid *consumer)
 {
-        size_t n;
-        const GuestIndexEntry *keys = guest_index_claims(index, consumer, &n);
+        const Claim *claim;
 
-        for (size_t i = 0; i < n; i++) {
-                const Claim *claim = keys[i].of;
-
-                if (uuid_equal(&claim->consumer, consumer) && claim->request[0])
+        for (size_t i = 0; (claim = guest_index_claim(index, consumer, i)); i++)
+                if (claim->request[0])
                         return true;
-        }
         return false;
 }
 
