@@ -88,18 +88,19 @@ static int add_function(Taken *taken, const char *address, const char *type)
 int taken_add(Taken *taken, const Uuid *mdev, const char *device, const char *address,
               const char *type)
 {
-        TakenMdev *item;
+        char *name;
 
         if (uuid_empty(mdev))
                 return add_pci(taken, address) < 0 ? -ENOMEM : add_function(taken, address, type);
         if (add_mdev(taken, mdev, address) < 0 ||
-            array_grow(&taken->mdevs, sizeof(TakenMdev), taken->n_mdevs, &taken->n_allocated) < 0)
+            array_grow(&taken->mdevs, sizeof(*taken->mdevs), taken->n_mdevs, &taken->n_allocated) <
+                    0)
                 return -ENOMEM;
-        item = &taken->mdevs[taken->n_mdevs];
-        *item = (TakenMdev){ .uuid = *mdev, .device = strdup(device) };
-        if (!item->device)
+        name = strdup(device);
+        if (!name)
                 return -ENOMEM;
-        taken->n_mdevs++;
+        taken->mdevs[taken->n_mdevs].uuid = *mdev;
+        taken->mdevs[taken->n_mdevs++].device = name;
         return 0;
 }
 

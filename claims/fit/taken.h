@@ -17,18 +17,15 @@
 #include "base/string-set.h"
 #include "claims/claim/host-facts.h"
 
-/* An mdev of a claim. */
-typedef struct TakenMdev {
-        Uuid uuid;
-        char *device; /* libvirt's name of its parent device */
-} TakenMdev;
-
 typedef struct Taken {
         const HostFacts *facts; /* virtual functions of each card; NULL: unknown. Borrowed; set
                                  * before anything is added, because parts are found by it. */
         StringSet things;       /* uuids of mdevs and PCI addresses */
         StringSet divided;      /* PCI addresses of devices that have a taken part */
-        TakenMdev *mdevs;
+        struct {
+                Uuid uuid;
+                char *device; /* libvirt's name of its parent device */
+        } *mdevs; /* of claims */
         size_t n_mdevs, n_allocated;
         struct TakenFunction *functions; /* vGPU functions of claims */
         size_t n_functions, n_functions_allocated;
