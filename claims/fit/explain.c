@@ -353,7 +353,8 @@ int fit_explain(const FitProblem *problem, Error *reterr)
         return 0;
 }
 
-void fit_verdict_done(FitVerdict *verdict)
+/* Frees what the verdict owns. */
+static void verdict_done(FitVerdict *verdict)
 {
         free(verdict->suffix);
         free(verdict->provider_name);
@@ -365,7 +366,7 @@ void fit_verdict_done(FitVerdict *verdict)
 void fit_verdicts_done(FitVerdicts *verdicts)
 {
         for (size_t i = 0; i < verdicts->n_items; i++)
-                fit_verdict_done(&verdicts->items[i]);
+                verdict_done(&verdicts->items[i]);
         free(verdicts->items);
         *verdicts = (FitVerdicts){ 0 };
 }

@@ -144,7 +144,6 @@ typedef struct FitVerdicts {
 
 #define FIT_VERDICTS_MAX 2048
 
-void fit_verdict_done(FitVerdict *verdict); /* frees what it owns */
 void fit_verdicts_done(FitVerdicts *verdicts);
 
 /* Checks whether the request fits, and yields the verdict of every provider that has a requested

@@ -641,8 +641,18 @@ static int add_verdict(const NumaSearch *search, size_t guest, size_t index, Fit
         const Provider *provider =
                 host->view->tree->providers[capacity->provider == SIZE_MAX ? host->root
                                                                            : capacity->provider];
-        FitVerdict verdict = {
+        FitVerdict *verdict;
+
+        if (array_grow(&verdicts->items, sizeof(FitVerdict), verdicts->n_items,
+                       &verdicts->n_allocated) < 0)
+                return -ENOMEM;
+        verdict = &verdicts->items[verdicts->n_items++];
+        *verdict = (FitVerdict){
+                .suffix = text_format("cell %zu", guest),
                 .provider = provider->uuid,
+                .provider_name =
+                        text_format("%s, cell %u", host->view->tree->providers[host->root]->name,
+                                    capacity->cell->id),
                 .resource_class = strdup(from->resource_class),
                 .term = from->term ? from->term : "fits",
                 .asked = from->asked,
@@ -650,17 +660,7 @@ static int add_verdict(const NumaSearch *search, size_t guest, size_t index, Fit
                 .missing = from->term ? count_missing(from) : 0,
                 .text = strdup(from->text),
         };
-
-        verdict.suffix = text_format("cell %zu", guest);
-        verdict.provider_name = text_format(
-                "%s, cell %u", host->view->tree->providers[host->root]->name, capacity->cell->id);
-        if (array_grow(&verdicts->items, sizeof(FitVerdict), verdicts->n_items,
-                       &verdicts->n_allocated) < 0) {
-                fit_verdict_done(&verdict);
-                return -ENOMEM;
-        }
-        verdicts->items[verdicts->n_items++] = verdict;
-        return verdict.suffix && verdict.provider_name && verdict.resource_class && verdict.text
+        return verdict->suffix && verdict->provider_name && verdict->resource_class && verdict->text
                        ? 0
                        : -ENOMEM;
 }
