@@ -23,6 +23,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "claims/claims-internal.h"
+#include "claims/fit/numa.h"
 
 /* Withholds the provider that has the uuid of a device's provider, but another name. Another writer
  * renamed it, and the device is not offered (drivers/tree/child-provider.h). */
@@ -133,7 +134,8 @@ static int place_claim(Claims *claims, StoreUnplaced *claim, Error *reterr)
         if (resources_set(&resources, "VCPU", claim->vcpus) < 0 ||
             resources_set(&resources, "MEMORY_MB", claim->memory_mb) < 0 ||
             resources_set(&resources, "DISK_GB", claim->disk_gb) < 0 ||
-            fit_force(claims->view, claims->node, &resources, &fit) < 0)
+            fit_force_numa(claims->view, claims->facts, claims->node, &resources, &(Layout){ 0 },
+                           &fit) < 0)
                 return error_oom(reterr);
         r = hold_devices(claims, claim->pci, &fit, &devices, reterr);
         if (r < 0)

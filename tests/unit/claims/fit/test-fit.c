@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "claims/fit/numa.h"
 #include "tests/fixtures/claims.h"
 #include "tests/unit/test.h"
 
@@ -347,14 +348,14 @@ static void test_force(void **state)
         use_some(view, "n0", "VCPU", 1);
         assert_int_equal(
                 resources_parse("DISK_GB=10,MEMORY_MB=99,VCPU=2,CUSTOM_X=1", &resources, NULL), 0);
-        assert_int_equal(fit_force(view, "host", &resources, &fit), 0);
+        assert_int_equal(fit_force_numa(view, NULL, "host", &resources, &(Layout){ 0 }, &fit), 0);
         check_pieces(&fit, "DISK_GB=10 on 0, MEMORY_MB=91 on 2, MEMORY_MB=8 on 1, VCPU=2 on 2");
         fit_done(&fit);
         /* over several cells if none has enough, and the excess on the first of two full ones */
         use_some(view, "n0", "MEMORY_MB", 8);
         use_some(view, "n1", "MEMORY_MB", 9);
         assert_int_equal(resources_set(&resources, "VCPU", 5), 0);
-        assert_int_equal(fit_force(view, "host", &resources, &fit), 0);
+        assert_int_equal(fit_force_numa(view, NULL, "host", &resources, &(Layout){ 0 }, &fit), 0);
         check_pieces(&fit, "DISK_GB=10 on 0, MEMORY_MB=99 on 1, VCPU=4 on 2, VCPU=1 on 1");
 }
 
