@@ -152,10 +152,3 @@ void fit_verdicts_done(FitVerdicts *verdicts);
  * all of them were made. ret must be zeroed. Returns -ENOMEM on failure. */
 int fit_explain_request(const HostView *view, const char *node, const ResourceRequest *request,
                         FitEffort *effort, FitVerdicts *ret, Error *reterr);
-
-/* Counts resources that are used already, whether they fit or not. Each class goes to the root if
- * the root has it, as a whole, and else to the provider with most free capacity. An excess goes to
- * the next provider, and the part without any free capacity stays with the first one. A class that
- * no usable provider of the node has is left out. The pieces' classes are borrowed from resources.
- * ret must be FIT_NULL, and can stay without pieces. Returns -ENOMEM on failure. */
-int fit_force(const HostView *view, const char *node, const Resources *resources, Fit *ret);

@@ -9,8 +9,11 @@
  * trial runs once before the search, without a set. Its words explain amounts that fit nowhere. If
  * it finds no capacity, the search continues only if the group without a suffix requires traits,
  * because the cells' providers can add traits. Another failure ends the search. The function
- * fit_force_numa() counts a guest whose cells are known, without a search. The function
- * fit_explain_numa() lists the verdict of each host cell for each guest cell. */
+ * fit_force_numa() counts resources that are used already, without a search. The function
+ * fit_explain_numa() lists the verdict of each host cell for each guest cell.
+ *
+ * Tests: tests/unit/claims/fit/test-numa.c tests/unit/claims/fit/test-numa-search.c
+ *   tests/unit/claims/fit/test-fit.c */
 
 #include "claims/fit/numa.h"
 
@@ -694,6 +697,113 @@ int fit_explain_numa(const HostView *view, const HostFacts *facts, const char *n
         return fit_request_numa(view, facts, node, request, NULL, effort, &fit, reterr);
 }
 
+/* Resources that are used already. */
+
+static uint64_t free_amount(const HostView *view, size_t provider, const char *resource_class)
+{
+        const Inventory *inventory =
+                provider_find_inventory(view->tree->providers[provider], resource_class);
+        uint64_t capacity = inventory_capacity(inventory),
+                 used = resources_get(&view->providers[provider].used, resource_class);
+
+        return capacity > used ? capacity - used : 0;
+}
+
+typedef struct Force {
+        const HostView *view;
+        bool *usable; /* index: provider; false if it must not be used, or already has a piece of
+                         the current class */
+        size_t root;
+        Fit fit;
+} Force;
+
+static void force_done(Force *force)
+{
+        free(force->usable);
+        fit_done(&force->fit);
+}
+
+/* Chooses the next provider for the class. Returns false if no provider that is left has it. */
+static bool choose(const Force *force, const char *resource_class, size_t *ret_provider)
+{
+        const HostView *view = force->view;
+        uint64_t most = 0;
+        bool found = false;
+
+        for (size_t i = 0; i < view->n_providers; i++) {
+                uint64_t amount;
+
+                if (!force->usable[i] ||
+                    !provider_find_inventory(view->tree->providers[i], resource_class))
+                        continue;
+                if (i == force->root) {
+                        *ret_provider = i;
+                        return true;
+                }
+                amount = free_amount(view, i, resource_class);
+                if (found &&
+                    (amount < most ||
+                     (amount == most && strcmp(view->tree->providers[i]->name,
+                                               view->tree->providers[*ret_provider]->name) > 0)))
+                        continue;
+                *ret_provider = i;
+                most = amount;
+                found = true;
+        }
+        return found;
+}
+
+/* Places one class: whole on the root if the root has it or on one provider if it fits, else on
+ * several. The part that fits nowhere is added to the first provider. */
+static int place(Force *force, const ResourceAmount *asked)
+{
+        const char *resource_class = asked->resource_class;
+        size_t first = force->fit.n_pieces, provider;
+        uint64_t left = asked->amount;
+        int r = 0;
+
+        while (r == 0 && left > 0 && choose(force, resource_class, &provider)) {
+                uint64_t capacity = provider == force->root
+                                            ? left
+                                            : free_amount(force->view, provider, resource_class);
+
+                if (capacity == 0)
+                        break;
+                r = fit_add(&force->fit, provider, resource_class, MIN(capacity, left));
+                left -= MIN(capacity, left);
+                force->usable[provider] = false;
+        }
+        if (r == 0 && left > 0 && force->fit.n_pieces > first)
+                force->fit.pieces[first].amount += left;
+        else if (r == 0 && left > 0 && choose(force, resource_class, &provider))
+                r = fit_add(&force->fit, provider, resource_class, left);
+        for (size_t i = first; i < force->fit.n_pieces; i++)
+                force->usable[force->fit.pieces[i].provider] = true;
+        return r;
+}
+
+/* Places the classes, each on its own, as fit_force_numa() does without cells. If free capacities
+ * are equal, the lowest name counts. Withheld providers get nothing, and neither limits of devices
+ * nor units and steps are checked. */
+static int force_classes(const HostView *view, const char *node, const Resources *resources,
+                         Fit *ret)
+{
+        _cleanup_(force_done) Force force = { .view = view, .root = SIZE_MAX };
+        size_t root;
+
+        force.usable = calloc(view->n_providers + 1, sizeof(bool));
+        if (!force.usable)
+                return -ENOMEM;
+        host_view_usable(view, node, force.usable);
+        if (host_view_root(view, node, &root))
+                force.root = root;
+        for (size_t i = 0; i < resources->n_items; i++)
+                if (place(&force, &resources->items[i]) < 0)
+                        return -ENOMEM;
+        *ret = TAKE_STRUCT(force.fit);
+        return 0;
+}
+
 /* Adds the pieces of each guest cell, on the host cell of its layout. Unknown host cells are
  * skipped. */
 static int force_cells(const NumaHost *host, const Resources *resources, const Layout *layout,
@@ -742,11 +852,11 @@ int fit_force_numa(const HostView *view, const HostFacts *facts, const char *nod
         _cleanup_(fit_done) Fit fit = FIT_NULL, floating = FIT_NULL;
 
         if (layout->n_cells == 0)
-                return fit_force(view, node, resources, ret);
+                return force_classes(view, node, resources, ret);
         if (numa_host_make(&host, view, facts, node, NULL) < 0 ||
             resources_copy(&rest, resources) < 0 ||
             force_cells(&host, resources, layout, &fit) < 0 || take_out(&fit, &rest) < 0 ||
-            fit_force(view, node, &rest, &floating) < 0 ||
+            force_classes(view, node, &rest, &floating) < 0 ||
             add_pieces(&fit, &floating, resources) < 0)
                 return -ENOMEM;
         if (fit.n_pieces > 0)

@@ -42,11 +42,14 @@ int fit_request_numa(const HostView *view, const HostFacts *facts, const char *n
                      const ResourceRequest *request, const Consumer *placed, FitEffort *effort,
                      Fit *ret, Error *reterr);
 
-/* Counts a guest in the cells of layout, as fit_force() does. Resources of cells' providers are
- * counted there, in the amounts of the layout. The rest is counted as fit_force() does. A host cell
- * that facts lacks, or whose provider is withheld, counts as one without a provider. facts can be
- * NULL only for a layout without cells. The pieces' classes are borrowed from resources or
- * facts. */
+/* Counts resources that are used already, whether they fit or not. Resources of cells' providers
+ * are counted in the cells of layout, in the amounts of the layout. A host cell that facts lacks,
+ * or whose provider is withheld, counts as one without a provider. Each other class goes to the
+ * root if the root has it, as a whole, and else to the provider with most free capacity. An excess
+ * goes to the next provider, and the part without any free capacity stays with the first one. A
+ * class that no usable provider of the node has is left out. facts can be NULL only for a layout
+ * without cells. The pieces' classes are borrowed from resources or facts. ret must be FIT_NULL,
+ * and can stay without pieces. Returns -ENOMEM on failure. */
 int fit_force_numa(const HostView *view, const HostFacts *facts, const char *node,
                    const Resources *resources, const Layout *layout, Fit *ret);
 
