@@ -16,15 +16,6 @@
 #include "base/json.h"
 #include "formats/format-names.h"
 
-uint64_t tree_usage(const HostView *view, const Uuid *provider, const char *resource_class)
-{
-        size_t place;
-
-        if (!view || !host_view_find(view, provider, &place))
-                return 0;
-        return resources_get(&view->providers[place].used, resource_class);
-}
-
 /* Makes {class: inventory}, with the computed members "capacity" and "used". */
 static json_t *inventories_to_json(const Provider *provider, const HostView *view)
 {
@@ -33,7 +24,7 @@ static json_t *inventories_to_json(const Provider *provider, const HostView *vie
         for (size_t i = 0; i < provider->n_inventories; i++) {
                 const InventoryRecord *record = &provider->inventories[i];
                 _cleanup_json_ json_t *inventory = inventory_to_json(&record->inventory);
-                uint64_t used = tree_usage(view, &provider->uuid, record->resource_class);
+                uint64_t used = host_view_usage(view, &provider->uuid, record->resource_class);
 
                 if (json_object_set_new(inventory, "capacity",
                                         json_from_u64(inventory_capacity(&record->inventory))) <

@@ -22,7 +22,3 @@
  * reference, or NULL if memory ran out or a text is not UTF-8. */
 json_t *tree_to_json(const ProviderTree *tree, const HostView *view, const Uuid *root,
                      const char *node, const char *sync_state);
-
-/* Returns the amount of one class of one provider that living claims use. 0 if view is NULL or does
- * not have the provider. */
-uint64_t tree_usage(const HostView *view, const Uuid *provider, const char *resource_class);

@@ -16,8 +16,8 @@
 #include <sys/stat.h>
 
 #include "base/text.h"
+#include "claims/claim/host-view.h"
 #include "drivers/host/hardware-digest.h"
-#include "formats/tree-json.h"
 
 #define PREFIX "compute_agent_"
 
@@ -242,7 +242,7 @@ static uint64_t get_amount(const CycleFacts *facts, Amount amount, const Provide
         case CAPACITY:
                 return inventory_capacity(&record->inventory);
         default:
-                return tree_usage(facts->view, &provider->uuid, record->resource_class);
+                return host_view_usage(facts->view, &provider->uuid, record->resource_class);
         }
 }
 

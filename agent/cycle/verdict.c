@@ -240,21 +240,11 @@ static void inspect_amounts(const CycleFacts *facts, Verdict *verdict)
             view->tree->providers[at]->name, format_more(more, n));
 }
 
-/* Returns the amount of the device that claims use. */
-static uint64_t get_used(const HostView *view, const LedgerDevice *device)
-{
-        size_t at;
-
-        return view && host_view_find(view, &device->provider, &at)
-                       ? resources_get(&view->providers[at].used, device->resource_class)
-                       : 0;
-}
-
 /* Returns true if claims use a part of the device, or if consumers in Placement do. The consumers
  * are known only if the allocations from its provider were read (agent/tree/retained.h). */
 static bool is_held(const CycleFacts *facts, const LedgerDevice *device)
 {
-        return get_used(facts->view, device) > 0 ||
+        return host_view_usage(facts->view, &device->provider, device->resource_class) > 0 ||
                (facts->retained && retained_use(facts->retained, &device->provider,
                                                 device->resource_class) == RETAINED_USE_HELD);
 }
@@ -264,6 +254,7 @@ static void inspect_lost_devices(const CycleFacts *facts, Verdict *verdict)
 {
         char more[MORE_MAX], holders[RETAINED_HOLDERS_MAX] = "";
         const LedgerDevice *first = NULL;
+        uint64_t used;
         size_t n = 0;
 
         for (size_t i = 0; facts->devices && i < facts->devices->n_devices; i++) {
@@ -277,14 +268,15 @@ static void inspect_lost_devices(const CycleFacts *facts, Verdict *verdict)
         if (facts->retained)
                 retained_describe_holders(facts->retained, facts->snapshot, &first->provider,
                                           first->resource_class, holders);
-        if (get_used(facts->view, first) == 0)
+        used = host_view_usage(facts->view, &first->provider, first->resource_class);
+        if (used == 0)
                 add(verdict, KIND_DEVICE_LOST, "%.200s is missing. Placement has %s%s", first->name,
                     holders, format_more(more, n));
         else
                 add(verdict, KIND_DEVICE_LOST,
                     "%.200s is missing, but claims have %" PRIu64 " %s of it%s%s%s", first->name,
-                    get_used(facts->view, first), first->resource_class,
-                    holders[0] ? ". Placement has " : "", holders, format_more(more, n));
+                    used, first->resource_class, holders[0] ? ". Placement has " : "", holders,
+                    format_more(more, n));
 }
 
 /* Adds a reason if devices are withheld. */

@@ -75,6 +75,15 @@ bool host_view_find(const HostView *view, const Uuid *uuid, size_t *ret_index)
         return found;
 }
 
+uint64_t host_view_usage(const HostView *view, const Uuid *provider, const char *resource_class)
+{
+        size_t index;
+
+        if (!view || !host_view_find(view, provider, &index))
+                return 0;
+        return resources_get(&view->providers[index].used, resource_class);
+}
+
 static bool shares(const Provider *provider)
 {
         return string_set_contains(&provider->traits, TRAIT_SHARES_VIA_AGGREGATE);

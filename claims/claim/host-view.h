@@ -67,6 +67,10 @@ DEFINE_CLEANUP(HostView *, host_view_free);
 /* Finds a provider. Returns false if it does not exist. */
 bool host_view_find(const HostView *view, const Uuid *uuid, size_t *ret_index);
 
+/* Returns the amount of one class of one provider that living claims use. 0 if view is NULL or does
+ * not have the provider. */
+uint64_t host_view_usage(const HostView *view, const Uuid *provider, const char *resource_class);
+
 /* Returns true for a sharing provider. */
 bool host_view_shares(const HostView *view, size_t index);
 
