@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "claims/fit/attach.h"
+#include "claims/fit/device-choice.h"
 #include "claims/follow.h"
 
 static int add(json_t *array, json_t *item)
@@ -79,7 +79,7 @@ static json_t *devices_to_json(const Claim *claim, const HostFacts *facts)
 
                 if (add(array, json_pack("{ss ss ss ss ss ss ss ss sb sb}", "provider",
                                          device->provider.text, "group", device->suffix, "class",
-                                         facts ? attach_class_of(facts, device) : "", "device",
+                                         facts ? device_class_of(facts, device) : "", "device",
                                          device->name, "address", device->address, "identity",
                                          device->identity, "mdev_type", device->mdev_type, "mdev",
                                          device->mdev.text, "exists", exists(facts, device),

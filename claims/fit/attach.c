@@ -21,26 +21,6 @@
 #include "base/device-identity.h"
 #include "claims/fit/device-choice.h"
 
-const char *attach_class_of(const HostFacts *facts, const ClaimDevice *device)
-{
-        const HostDevice *parent;
-
-        if (!uuid_empty(&device->mdev)) {
-                parent = host_facts_find_device(facts, device->name);
-                return parent && strcmp(parent->mdev_type, device->mdev_type) == 0
-                               ? parent->resource_class
-                               : "";
-        }
-        for (size_t i = 0; i < facts->n_pci; i++) {
-                const HostPci *pci = &facts->pci[i];
-
-                if (strcmp(pci->address, device->address) == 0 &&
-                    strcmp(pci->vgpu_type ? pci->vgpu_type : "", device->mdev_type) == 0)
-                        return pci->resource_class;
-        }
-        return "";
-}
-
 /* Returns the sum of the classes in some resources. resources NULL: 0. */
 static uint64_t sum_of(const AttachInput *input, const Resources *resources)
 {
@@ -64,7 +44,7 @@ static const Resources *find_claimed(const Claim *claim, const Uuid *provider)
 /* Returns true if the device of the claim counts as one of the classes. */
 static bool is_asked(const AttachInput *input, const ClaimDevice *device)
 {
-        const char *resource_class = attach_class_of(input->facts, device);
+        const char *resource_class = device_class_of(input->facts, device);
 
         if (resource_class[0])
                 return string_set_contains(input->classes, resource_class);
@@ -172,7 +152,7 @@ static bool is_placed(const AttachInput *input, const char *resource_class)
                         return true;
         }
         for (size_t i = 0; !input->placed && input->claim && i < input->claim->n_devices; i++)
-                if (strcmp(attach_class_of(input->facts, &input->claim->devices[i]),
+                if (strcmp(device_class_of(input->facts, &input->claim->devices[i]),
                            resource_class) == 0)
                         return true;
         return false;

@@ -43,7 +43,3 @@ typedef struct AttachInput {
  * A withheld provider gives no new device. A claim keeps its device on a withheld provider, because
  * a cordon stops no guest. */
 AttachVerdict attach_decide(const AttachInput *input, Error *reterr);
-
-/* Returns the class that counts the device of a claim, borrowed from the facts. "" if the host does
- * not offer the device now, or offers it with another type. */
-const char *attach_class_of(const HostFacts *facts, const ClaimDevice *device);

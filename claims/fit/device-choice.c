@@ -47,6 +47,26 @@ static bool is_of_device(const HostFacts *facts, const char *node, const char *p
                pci_of_provider(facts, node, provider_name, resource_class, NULL);
 }
 
+const char *device_class_of(const HostFacts *facts, const ClaimDevice *device)
+{
+        const HostDevice *parent;
+
+        if (!uuid_empty(&device->mdev)) {
+                parent = host_facts_find_device(facts, device->name);
+                return parent && strcmp(parent->mdev_type, device->mdev_type) == 0
+                               ? parent->resource_class
+                               : "";
+        }
+        for (size_t i = 0; i < facts->n_pci; i++) {
+                const HostPci *pci = &facts->pci[i];
+
+                if (strcmp(pci->address, device->address) == 0 &&
+                    strcmp(pci->vgpu_type ? pci->vgpu_type : "", device->mdev_type) == 0)
+                        return pci->resource_class;
+        }
+        return "";
+}
+
 bool devices_are_asked(const HostFacts *facts, const ResourceRequest *request)
 {
         for (size_t i = 0; i < request->n_groups; i++) {

@@ -29,6 +29,10 @@ const HostDevice *device_of_provider(const HostFacts *facts, const char *node,
 const HostPci *pci_of_provider(const HostFacts *facts, const char *node, const char *provider_name,
                                const char *resource_class, const HostPci *after);
 
+/* Returns the class that counts the device of a claim, borrowed from the facts. "" if the host does
+ * not offer the device now, or offers it with another type. */
+const char *device_class_of(const HostFacts *facts, const ClaimDevice *device);
+
 /* Returns true if the request has a class that counts devices of this host. */
 bool devices_are_asked(const HostFacts *facts, const ResourceRequest *request);
 

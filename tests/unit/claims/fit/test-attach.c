@@ -3,6 +3,8 @@
 /* The verdicts about the devices of a server that starts. */
 
 #include "claims/fit/attach.h"
+
+#include "claims/fit/device-choice.h"
 #include "tests/fixtures/claims.h"
 #include "tests/fixtures/host-facts.h"
 #include "tests/unit/test.h"
@@ -194,7 +196,7 @@ static void test_class_of_a_device(void **state)
 
         make_host(&host);
         for (size_t i = 0; i < ARRAY_SIZE(devices); i++)
-                assert_string_equal(attach_class_of(&host.gpus.facts, &devices[i]), wanted[i]);
+                assert_string_equal(device_class_of(&host.gpus.facts, &devices[i]), wanted[i]);
 }
 
 int main(void)
