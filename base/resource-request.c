@@ -646,7 +646,7 @@ static void write_subtrees(FILE *file, const ResourceRequest *request)
         }
 }
 
-int resource_request_write(const ResourceRequest *request, FILE *file)
+static int write_request(const ResourceRequest *request, FILE *file)
 {
         for (size_t i = 0; i < request->n_groups; i++) {
                 const RequestGroup *group = &request->groups[i];
@@ -662,6 +662,21 @@ int resource_request_write(const ResourceRequest *request, FILE *file)
         if (request->isolate)
                 fputs("&group_policy=isolate", file);
         return write_layout(&request->numa, file);
+}
+
+char *resource_request_format(const ResourceRequest *request)
+{
+        _cleanup_free_ char *text = NULL;
+        size_t size;
+        FILE *file = open_memstream(&text, &size);
+        bool failed;
+
+        if (!file)
+                return NULL;
+        failed = write_request(request, file) < 0 || ferror(file);
+        if (fclose(file) != 0 || failed)
+                return NULL;
+        return TAKE_PTR(text);
 }
 
 void request_mappings_done(RequestMappings *mappings)

@@ -145,10 +145,12 @@ bool resource_request_in_subtree(const ResourceRequest *request, const char *suf
  * it as it was. */
 int resource_request_sum(const ResourceRequest *request, Resources *ret);
 
-/* Writes the request as the query of GET /allocation_candidates, followed by the layout:
+/* Formats the request as the query of GET /allocation_candidates, followed by the layout:
  * "resources=VCPU:2&required=HW_A,!HW_B&resources1=…&numa0=0-1:512&dedicated=0-1&threads=isolate".
- * The caller checks ferror(). -ENOMEM. */
-int resource_request_write(const ResourceRequest *request, FILE *file);
+ * Requests that are equal, with the lists of same_subtree in the same order, have the same text.
+ * The providers that the caller chose (RequestGroup.provider, mappings) are not in it. The caller
+ * frees it. NULL: memory ran out. */
+char *resource_request_format(const ResourceRequest *request);
 
 typedef struct RequestMapping {
         char *suffix; /* "" for the group without a suffix */

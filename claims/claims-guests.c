@@ -415,7 +415,7 @@ static int write_adoption(Adoption *adoption, bool runs, Claim **ret, Error *ret
                                        .resources = adoption->request,
                                        .by = claims->author };
         uint64_t now = clock_usec(CLOCK_REALTIME);
-        _cleanup_free_ char *text = claim_request_format(&adoption->request);
+        _cleanup_free_ char *text = resource_request_format(&adoption->request);
         _cleanup_free_ char *why = text_format("guest %s %s", adoption->domain->name,
                                                runs ? "had no claim" : "starts");
         StoreClaim claim = {

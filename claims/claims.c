@@ -380,7 +380,7 @@ int claims_claim(Claims *claims, const ClaimRequest *request, const ClaimPlacing
 
         if (r < 0)
                 return r;
-        order.text = text = claim_request_format(&request->resources);
+        order.text = text = resource_request_format(&request->resources);
         if (!text)
                 return error_oom(reterr);
         while (claims_attempt(&attempts, reterr))
@@ -447,7 +447,8 @@ static const char *known_id(const char *id)
 static int write_placed(Claims *claims, const ClaimPlacing *placing, const Placed *placed,
                         bool of_guest, Claim **ret, Error *reterr)
 {
-        _cleanup_free_ char *text = of_guest ? claim_request_format(&placed->request) : strdup("");
+        _cleanup_free_ char *text =
+                of_guest ? resource_request_format(&placed->request) : strdup("");
         const Consumer *consumer = placing->holding;
         const char *type = consumer->type ? consumer->type : "";
         const ClaimRequest request = { .consumer = consumer->uuid,

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Checks the requests of callers and formats them as Placement's query. claim_request_check() is
- * the only gate before the fit and the store: it checks the uuid, texts, classes, traits, amounts,
- * subtrees, layout and mappings, and at last the sums over all groups. The first fault ends the
- * check, and reterr describes it. No function keeps or changes the request. The text of a request
- * is canonical but for the order of the lists of same_subtree, so that equal requests can be
- * compared as texts. It lacks the providers that a caller chose (RequestGroup.provider, mappings).
+/* Checks the requests of callers. claim_request_check() is the only gate before the fit and the
+ * store: it checks the uuid, texts, classes, traits, amounts, subtrees, layout and mappings, and at
+ * last the sums over all groups. The first fault ends the check, and reterr describes it. It does
+ * not keep or change the request.
  *
  * Tests: tests/unit/claims/claim/test-claim-request.c */
 
@@ -207,19 +205,4 @@ int claim_request_check(const ClaimRequest *request, Error *reterr)
         if (r < 0)
                 return error_oom(reterr);
         return check_amounts(&sum, " over all groups", reterr);
-}
-
-char *claim_request_format(const ResourceRequest *request)
-{
-        _cleanup_free_ char *text = NULL;
-        size_t size;
-        FILE *file = open_memstream(&text, &size);
-        bool failed;
-
-        if (!file)
-                return NULL;
-        failed = resource_request_write(request, file) < 0 || ferror(file);
-        if (fclose(file) != 0 || failed)
-                return NULL;
-        return TAKE_PTR(text);
 }

@@ -46,9 +46,3 @@ typedef struct ClaimRequest {
  * Whether the host has the classes, and whether mapped groups and providers exist, is not checked.
  * The first fault ends the check. */
 int claim_request_check(const ClaimRequest *request, Error *reterr);
-
-/* Formats the resources as Placement's query, without the providers that the caller chose. Requests
- * that are equal, with the lists of same_subtree in the same order, have the same text:
- * "resources=VCPU:2&required=A,!B&resources_GPU=VGPU:1&group_policy=isolate". The layout follows
- * (base/resource-request.h). The caller frees it. Returns NULL without memory. */
-char *claim_request_format(const ResourceRequest *request);

@@ -44,7 +44,7 @@ struct Claims {
 /* A claim that will be written. Everything is borrowed. */
 typedef struct StoreClaim {
         const ClaimRequest *request;
-        const char *request_text; /* claim_request_format() */
+        const char *request_text; /* resource_request_format() */
         uint64_t created_usec, expires_usec;
         bool confirmed; /* the claim of a guest that runs already */
         ClaimWriteState write_state;

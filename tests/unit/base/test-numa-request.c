@@ -2,20 +2,19 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "tests/fixtures/numa-words.h"
 
 static char *run(const char *options, uint64_t vcpus, uint64_t pcpus, uint64_t memory_mb,
                  int *ret_r)
 {
-        _cleanup_free_ char *given = strdup(options);
+        _cleanup_free_ char *given = strdup(options), *layout = NULL;
         NumaWords words = { 0 };
         _cleanup_(resources_done) Resources resources = RESOURCES_INIT;
         _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT,
                                                          copy = RESOURCE_REQUEST_INIT;
         Error error = ERROR_NULL;
-        char *save = NULL, *text;
-        size_t size;
-        FILE *file;
+        char *save = NULL;
 
         for (char *word = strtok_r(given, " ", &save); word; word = strtok_r(NULL, " ", &save))
                 numa_words_add(&words, word);
@@ -29,12 +28,10 @@ static char *run(const char *options, uint64_t vcpus, uint64_t pcpus, uint64_t m
                 return strdup(error.text);
         }
         assert_int_equal(resource_request_copy(&copy, &request), 0);
-        file = open_memstream(&text, &size);
-        fprintf(file, "VCPU=%d PCPU=%d", (int)resources_get(&resources, "VCPU"),
-                (int)resources_get(&resources, "PCPU"));
-        assert_int_equal(resource_request_write(&copy, file), 0);
-        assert_int_equal(fclose(file), 0);
-        return text;
+        layout = resource_request_format(&copy);
+        assert_non_null(layout);
+        return text_format("VCPU=%d PCPU=%d%s", (int)resources_get(&resources, "VCPU"),
+                           (int)resources_get(&resources, "PCPU"), layout);
 }
 
 /* F7: the options of flavors. */

@@ -45,7 +45,7 @@ static int read_message(sd_bus_message *m, ClaimRequest *request, char *text, si
         assert_true(sd_bus_message_seal(m, 1, 0) >= 0);
         assert_true(sd_bus_message_rewind(m, true) >= 0);
         r = bus_read_resources(m, request, &error);
-        formatted = r < 0 ? NULL : claim_request_format(&request->resources);
+        formatted = r < 0 ? NULL : resource_request_format(&request->resources);
         snprintf(text, size, "%s", formatted ? formatted : error.text);
         sd_bus_message_unref(m);
         return r;

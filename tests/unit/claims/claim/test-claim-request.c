@@ -36,7 +36,7 @@ static void test_format(void **state)
 
                 make_request(&request.resources, cases[i].request);
                 check(&request, NULL);
-                text = claim_request_format(&request.resources);
+                text = resource_request_format(&request.resources);
                 assert_string_equal(text, cases[i].text);
                 resource_request_done(&request.resources);
         }
