@@ -497,21 +497,19 @@ static int inspect_pair(Work *work, const Claim *first, const Claim *target,
 {
         ReconcileMissing pair = recall(work, first->id);
         ResizePair judged = { 0 };
-        int verdict = RESIZE_PAIR_OPEN;
 
         if (is_recent(work, first) || is_recent(work, target))
                 return remember(work, &pair);
         if (work->input->complete) {
-                verdict = resize_pair_judge(&work->index, work->input->view, first, target, domain,
-                                            &judged);
+                if (resize_pair_judge(&work->index, work->input->view, first, target, domain,
+                                      &judged) < 0)
+                        return -ENOMEM;
                 pair.asked_usec = work->now_usec;
                 pair.migration = judged.migration ? judged.migration->uuid : UUID_NULL;
         } else if (ask_about_pair(work, &pair) < 0) {
                 return -ENOMEM;
         }
-        if (verdict < 0)
-                return verdict;
-        if (verdict == RESIZE_PAIR_OVER && !is_promised(work, judged.over))
+        if (judged.over && !is_promised(work, judged.over))
                 return end_pair(work, &judged, domain);
         if (list_pair(work, first, target, domain, &pair) < 0)
                 return -ENOMEM;

@@ -2,10 +2,10 @@
 
 /* Decides which claim of a resize is over, by three kinds of evidence: the domain, Placement and
  * the migrations, in this order. The domain and Placement each name the claim of the two that they
- * contradict, or none. RESIZE_PAIR_OVER needs both to name the same claim, or Placement alone if
- * the domain agrees with both claims. Then a consumer that can be the migration of this claim turns
- * the verdict into RESIZE_PAIR_MIGRATES. If they do not name the same claim, the migrations of both
- * claims are searched. Missing data, such as no answer about the consumer, leave the pair open. */
+ * contradict, or none. A claim is over only if both name it, or Placement alone if the domain
+ * agrees with both claims. It is not over if a consumer can be the migration of this claim. If they
+ * do not name the same claim, the migrations of both claims are searched. Missing data, such as no
+ * answer about the consumer, leave the pair open. */
 
 #include "claims/resize-pair.h"
 
@@ -187,7 +187,7 @@ int resize_pair_judge(const GuestIndex *index, const HostView *view, const Claim
         if (find_contradicted(index, first, target, domain, &by_domain, &agrees_with_both) < 0)
                 return -ENOMEM;
         if (!view || !answer || !answer->here)
-                return RESIZE_PAIR_OPEN;
+                return 0;
         by_placement = odd_one(first, is_allocated(view, first, answer->holding), target,
                                is_allocated(view, target, answer->holding));
         if (agrees_with_both)
@@ -197,12 +197,10 @@ int resize_pair_judge(const GuestIndex *index, const HostView *view, const Claim
                 ret->migration = find_migration(index, answer->holding, first);
         if (!ret->migration && (!decided || by_domain == target))
                 ret->migration = find_migration(index, answer->holding, target);
-        if (ret->migration)
-                return RESIZE_PAIR_MIGRATES;
-        if (!decided)
-                return RESIZE_PAIR_OPEN;
+        if (ret->migration || !decided)
+                return 0;
         ret->over = by_domain;
         ret->kept = by_domain == first ? target : first;
         ret->has_other_devices = !has_devices(ret->kept, index->facts, domain);
-        return RESIZE_PAIR_OVER;
+        return 0;
 }

@@ -25,21 +25,18 @@
 #include "claims/claim/host-view.h"
 #include "claims/guest-index.h"
 
-typedef enum ResizePairVerdict {
-        RESIZE_PAIR_OPEN,     /* the evidence does not contradict one and the same claim */
-        RESIZE_PAIR_MIGRATES, /* a consumer can be the migration that holds one of the two */
-        RESIZE_PAIR_OVER,     /* one of the two is over */
-} ResizePairVerdict;
-
-/* Everything is borrowed from the index. */
+/* The result, borrowed from the index. If over and migration are NULL, the pair is open: the
+ * evidence does not contradict one and the same claim. */
 typedef struct ResizePair {
-        const Claim *over, *kept;  /* the two claims of RESIZE_PAIR_OVER; else NULL */
-        bool has_other_devices;    /* RESIZE_PAIR_OVER: kept and the domain differ in devices */
-        const Consumer *migration; /* the consumer of RESIZE_PAIR_MIGRATES; else NULL */
+        const Claim *over;         /* NULL: none is over */
+        const Claim *kept;         /* the other one of the two, with over; else NULL */
+        bool has_other_devices;    /* with over: kept and the domain differ in devices */
+        const Consumer *migration; /* a consumer that can be the migration that holds one of the
+                                      two; NULL: none, or a claim is over */
 } ResizePair;
 
 /* Compares the two claims of a resize. index has all consumers of the host; view: the host. The
- * verdict is RESIZE_PAIR_OPEN if view is NULL (unknown), or if the consumer was not read or has no
- * allocation here. ret must be zeroed. Returns a verdict, or -ENOMEM. */
+ * pair is open if view is NULL (unknown), or if the consumer was not read or has no allocation
+ * here. ret must be zeroed. Returns -ENOMEM on failure. */
 int resize_pair_judge(const GuestIndex *index, const HostView *view, const Claim *first,
                       const Claim *target, const HostDomain *domain, ResizePair *ret);
