@@ -29,7 +29,7 @@ _printf_(4, 0) static int add_text(ReconcileProblems *problems, const Uuid *cons
 {
         char *text;
 
-        if (array_grow(&problems->items, sizeof(ReconcileProblem), problems->n_items,
+        if (array_grow(&problems->items, sizeof(*problems->items), problems->n_items,
                        &problems->n_allocated) < 0)
                 return -ENOMEM;
         text = text_vformat(format, ap);
@@ -37,8 +37,9 @@ _printf_(4, 0) static int add_text(ReconcileProblems *problems, const Uuid *cons
                 return -ENOMEM;
         /* A limit can cut a character of a name. D-Bus takes only whole ones. */
         text_sanitize(text, '?');
-        problems->items[problems->n_items++] =
-                (ReconcileProblem){ .consumer = *consumer, .claim_id = claim_id, .text = text };
+        problems->items[problems->n_items].consumer = *consumer;
+        problems->items[problems->n_items].claim_id = claim_id;
+        problems->items[problems->n_items++].text = text;
         return 0;
 }
 

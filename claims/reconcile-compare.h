@@ -7,14 +7,12 @@
 
 #include "claims/guest-index.h"
 
-typedef struct ReconcileProblem {
-        Uuid consumer;
-        int64_t claim_id; /* 0: none */
-        char *text;       /* for people, the same for the same problem */
-} ReconcileProblem;
-
 typedef struct ReconcileProblems {
-        ReconcileProblem *items;
+        struct {
+                Uuid consumer;
+                int64_t claim_id; /* 0: none */
+                char *text;       /* for people, the same for the same problem */
+        } * items;
         size_t n_items, n_allocated;
 } ReconcileProblems;
 

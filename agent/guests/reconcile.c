@@ -149,11 +149,11 @@ static int end_unread(const Turn *turn, Error *reterr)
         return 0;
 }
 
-static bool has_problem(const ReconcileProblems *problems, const ReconcileProblem *problem)
+static bool has_problem(const ReconcileProblems *problems, const Uuid *consumer, const char *text)
 {
         for (size_t i = 0; i < problems->n_items; i++)
-                if (strcmp(problems->items[i].text, problem->text) == 0 &&
-                    uuid_equal(&problems->items[i].consumer, &problem->consumer))
+                if (strcmp(problems->items[i].text, text) == 0 &&
+                    uuid_equal(&problems->items[i].consumer, consumer))
                         return true;
         return false;
 }
@@ -162,13 +162,14 @@ static bool has_problem(const ReconcileProblems *problems, const ReconcileProble
 static void log_problems(const ReconcileProblems *before, const ReconcileProblems *now)
 {
         for (size_t i = 0; i < now->n_items; i++) {
-                const ReconcileProblem *problem = &now->items[i];
+                const Uuid *consumer = &now->items[i].consumer;
+                const char *text = now->items[i].text;
 
-                if (has_problem(before, problem))
+                if (has_problem(before, consumer, text))
                         continue;
                 log_event(LOG_WARNING, MESSAGE_CLAIM_DISAGREES,
-                          LOG_FIELDS(LOG_FIELD_CONSUMER, problem->consumer.text),
-                          "Claims and guests disagree: %s.", problem->text);
+                          LOG_FIELDS(LOG_FIELD_CONSUMER, consumer->text),
+                          "Claims and guests disagree: %s.", text);
         }
         if (before->n_items > 0 && now->n_items == 0)
                 log_notice("Claims and guests agree again.");
@@ -491,7 +492,7 @@ static int act_some(const Turn *turn, Error *reterr)
 static int merge(ReconcileProblems *into, ReconcileProblems *from)
 {
         for (size_t i = 0; i < from->n_items; i++)
-                if (!has_problem(into, &from->items[i]) &&
+                if (!has_problem(into, &from->items[i].consumer, from->items[i].text) &&
                     reconcile_add_problem(into, &from->items[i].consumer, from->items[i].claim_id,
                                           "%s", from->items[i].text) < 0)
                         return -ENOMEM;
