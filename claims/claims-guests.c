@@ -180,16 +180,18 @@ int claims_hold_pci(Claims *claims, const HostPci *pci, Fit *fit, DeviceList *de
  * because it is not clean. The last guest can have it again until its cleaning is due. */
 static int check_clean(const Adoption *adoption, const char *address, Error *reterr)
 {
-        UncleanDevice row;
+        _cleanup_(unclean_devices_done) UncleanDevices unclean = { 0 };
+        const UncleanDevice *row;
         char words[UNCLEAN_WORDS_SIZE];
-        int r = adoption->starts ? claims_find_unclean(adoption->claims, address, &row, reterr)
-                                 : CLAIM_E_NOT_FOUND;
+        int r = adoption->starts ? claims_list_unclean(adoption->claims, &unclean, reterr) : 0;
 
-        if (r != 0)
-                return r == CLAIM_E_NOT_FOUND ? 0 : r;
-        if (row.state == UNCLEAN_HELD && uuid_equal(&row.consumer, &adoption->domain->uuid))
+        if (r < 0)
+                return r;
+        row = unclean_devices_find(&unclean, address);
+        if (!row ||
+            (row->state == UNCLEAN_HELD && uuid_equal(&row->consumer, &adoption->domain->uuid)))
                 return 0;
-        unclean_describe(&row, words);
+        unclean_describe(row, words);
         error_setf(reterr, EEXIST, "PCI device %s is %s", address, words);
         return CLAIM_E_CONFLICT;
 }

@@ -135,7 +135,6 @@ STATEMENT(TAKEN_UNCLEAN,
           " FROM unclean_devices WHERE address NOT IN (SELECT address FROM claim_devices))",
           &taken_row)
 STATEMENT(LIST_UNCLEAN, "SELECT % FROM unclean_devices ORDER BY address", &unclean_row)
-STATEMENT(FIND_UNCLEAN, "SELECT % FROM unclean_devices WHERE address = ?1", &unclean_row)
 /* The row gets a new id, so no earlier result counts for it. */
 STATEMENT(MARK_UNCLEAN,
           "INSERT OR REPLACE INTO unclean_devices (address, device, identity, consumer, claim_id,"

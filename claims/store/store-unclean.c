@@ -38,11 +38,6 @@ int claims_list_unclean(Claims *claims, UncleanDevices *ret, Error *reterr)
         return store_each(claims, STATEMENT_LIST_UNCLEAN, NO_VALUES, add_unclean, ret, reterr);
 }
 
-int claims_find_unclean(Claims *claims, const char *address, UncleanDevice *ret, Error *reterr)
-{
-        return store_get(claims, STATEMENT_FIND_UNCLEAN, VALUES(address), ret, reterr);
-}
-
 int claims_mark_unclean(Claims *claims, const UncleanDevice *device, Error *reterr)
 {
         return store_run_alone(claims, STATEMENT_MARK_UNCLEAN,

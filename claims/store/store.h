@@ -179,9 +179,6 @@ int claims_list_releases(Claims *claims, uint64_t after_usec, EventList *ret, Er
  * failure. */
 int claims_list_unclean(Claims *claims, UncleanDevices *ret, Error *reterr);
 
-/* Yields the row of an address. Returns CLAIM_E_NOT_FOUND if the device has none. */
-int claims_find_unclean(Claims *claims, const char *address, UncleanDevice *ret, Error *reterr);
-
 /* Marks a device that no claim marked, or gives its row a new id. Uses address, name, identity,
  * claim, since_usec, state and reason. The consumer is that of the claim. */
 int claims_mark_unclean(Claims *claims, const UncleanDevice *device, Error *reterr);
