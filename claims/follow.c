@@ -26,18 +26,51 @@ bool claim_follows(const Claim *claim)
                uuid_empty(&claim->guest) && strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0;
 }
 
+/* Returns the amount of a class in one part of a request, such as "resources_GPU=VCPU:2,VGPU:1".
+ * size: length of the part, which has no NUL at its end. */
+static uint64_t amount_in_part(const char *part, size_t size, const char *resource_class)
+{
+        size_t n = strlen(resource_class);
+        const char *end = part + size;
+
+        if (size < 9 || strncmp(part, "resources", 9) != 0 || !(part = memchr(part, '=', size)))
+                return 0;
+        while (part && ++part < end) {
+                if ((size_t)(end - part) > n && strncmp(part, resource_class, n) == 0 &&
+                    part[n] == ':')
+                        return strtoull(part + n + 1, NULL, 10);
+                part = memchr(part, ',', (size_t)(end - part));
+        }
+        return 0;
+}
+
+/* Returns the amount of a class in the text of the claim's request, over all its groups. 0 if none,
+ * UINT64_MAX on overflow. */
+static uint64_t sum_requested(const Claim *claim, const char *resource_class)
+{
+        uint64_t sum = 0;
+        size_t size;
+
+        for (const char *part = claim->request; *part; part += size + (part[size] == '&')) {
+                size = strcspn(part, "&");
+                if (u64_add_overflow(sum, amount_in_part(part, size, resource_class), &sum))
+                        return UINT64_MAX;
+        }
+        return sum;
+}
+
 /* Returns the number of CPUs that the claim requests, or holds if the request has none.
  * requested_memory() does the same for the memory in MiB. */
 static uint64_t requested_cpus(const Claim *claim)
 {
-        uint64_t n = claim_requested(claim, "VCPU") + claim_requested(claim, "PCPU");
+        uint64_t n = sum_requested(claim, "VCPU") + sum_requested(claim, "PCPU");
 
         return n > 0 ? n : guest_size_of_claim(claim).cpus;
 }
 
 static uint64_t requested_memory(const Claim *claim)
 {
-        uint64_t memory_mb = claim_requested(claim, "MEMORY_MB");
+        uint64_t memory_mb = sum_requested(claim, "MEMORY_MB");
 
         return memory_mb > 0 ? memory_mb : claim_sum(claim, "MEMORY_MB");
 }
@@ -123,17 +156,17 @@ bool claim_must_follow(const Claim *claim, const HostDomain *domain, const HostF
 
 uint64_t claim_beyond_domain(const Claim *claim, const char *resource_class)
 {
-        uint64_t held = claim_sum(claim, resource_class), sum = held, requested;
+        uint64_t held = claim_sum(claim, resource_class), sum = held, asked;
 
         if (!claim_is_placed(claim) || strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) != 0 ||
             !guest_share_is_shown(resource_class))
                 return 0;
-        requested = claim_requested(claim, resource_class);
-        if (held <= requested)
+        asked = sum_requested(claim, resource_class);
+        if (held <= asked)
                 return 0;
         if (strcmp(resource_class, "MEMORY_MB") == 0)
-                return held - requested;
+                return held - asked;
         /* A reshape can move CPUs from one class to the other. */
         sum = guest_size_of_claim(claim).cpus;
-        return MIN(held - requested, sum - MIN(sum, requested_cpus(claim)));
+        return MIN(held - asked, sum - MIN(sum, requested_cpus(claim)));
 }

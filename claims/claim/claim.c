@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Makes, fills and frees claims, lists of claims and lists of events, which are plain data. Also
- * has the texts of states, sums of a claim's amounts, and a reader of the amounts in the text of
- * its request. A claim owns all that it points to. Its texts are never NULL, and its allocations
- * are sorted by provider. A failed addition leaves the counts of the arrays correct, so that
- * claim_free() is safe.
+ * has the texts of states, and sums of a claim's amounts. A claim owns all that it points to. Its
+ * texts are never NULL, and its allocations are sorted by provider. A failed addition leaves the
+ * counts of the arrays correct, so that claim_free() is safe.
  *
  * Tests: tests/unit/claims/claim/test-claim.c tests/unit/claims/test-claims-events.c */
 
@@ -207,37 +206,6 @@ uint64_t claim_sum(const Claim *claim, const char *resource_class)
                             sum, resources_get(&claim->allocations[i].resources, resource_class),
                             &sum))
                         return UINT64_MAX;
-        return sum;
-}
-
-/* Returns the amount of a class in one part of a request, such as "resources_GPU=VCPU:2,VGPU:1".
- * size: length of the part, which has no NUL at its end. */
-static uint64_t amount_in_part(const char *part, size_t size, const char *resource_class)
-{
-        size_t n = strlen(resource_class);
-        const char *end = part + size;
-
-        if (size < 9 || strncmp(part, "resources", 9) != 0 || !(part = memchr(part, '=', size)))
-                return 0;
-        while (part && ++part < end) {
-                if ((size_t)(end - part) > n && strncmp(part, resource_class, n) == 0 &&
-                    part[n] == ':')
-                        return strtoull(part + n + 1, NULL, 10);
-                part = memchr(part, ',', (size_t)(end - part));
-        }
-        return 0;
-}
-
-uint64_t claim_requested(const Claim *claim, const char *resource_class)
-{
-        uint64_t sum = 0;
-        size_t size;
-
-        for (const char *part = claim->request; *part; part += size + (part[size] == '&')) {
-                size = strcspn(part, "&");
-                if (u64_add_overflow(sum, amount_in_part(part, size, resource_class), &sum))
-                        return UINT64_MAX;
-        }
         return sum;
 }
 

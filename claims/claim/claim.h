@@ -209,10 +209,6 @@ bool claim_is_of_guest_alone(const Claim *claim);
 /* Returns the sum of a class over all providers, UINT64_MAX on overflow. */
 uint64_t claim_sum(const Claim *claim, const char *resource_class);
 
-/* Returns the amount of a class in the text of the claim's request, over all its groups. 0 if none,
- * UINT64_MAX on overflow. */
-uint64_t claim_requested(const Claim *claim, const char *resource_class);
-
 /* Returns true if the claim's devices or cells determine the provider of the class. With cells that
  * is true for each class of the claim. Placement determines the provider of other classes. */
 bool claim_binds(const Claim *claim, const char *resource_class);

@@ -2,6 +2,7 @@
 
 /* Guests that have other amounts than the claims that were made of them. */
 
+#include "claims/follow.h"
 #include "tests/fixtures/reconcile.h"
 
 #define CAN_ASK RECONCILE_CAN_READ
@@ -182,4 +183,41 @@ static void test_follows(void **state)
         }
 }
 
-TEST_MAIN(test_resized, test_devices_are_dropped, test_follows)
+/* The amount in the text of a request is the difference between the held amount and the amount
+ * beyond the domain. */
+static void test_amounts_of_requests(void **state)
+{
+        enum { HELD = 1000 };
+        static const struct {
+                const char *request;
+                uint64_t amount; /* HELD: this one or more */
+        } rows[] = {
+                { "", 0 },
+                { "resources=MEMORY_MB:2", 2 },
+                { "resources=DISK_GB:64,MEMORY_MB:2,PCPU:3&required=MEMORY_MB:9", 2 },
+                { "resources=DISK_GB:64,MEMORY_MB:2", 2 },
+                { "resources=DISK_GB:64,PCPU:3", 0 },
+                { "resources=MEMORY_MB:2&resources_A=MEMORY_MB:3,VGPU:1&group_policy=isolate", 5 },
+                { "resources=CUSTOM_MEMORY_MB:7", 0 },
+                { "resources", 0 },
+                { "resources=", 0 },
+                { "&&resources=,,MEMORY_MB:4&", 4 },
+                { "resources=MEMORY_MB:99999999999999999999&resources_B=MEMORY_MB:1", HELD },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                _cleanup_(claim_freep) Claim *claim = NULL;
+                const Uuid host = make_uuid("host");
+
+                assert_int_equal(claim_new(&claim), 0);
+                claim->was_read = true;
+                look_set_text(&claim->consumer_type, CLAIM_TYPE_GUEST);
+                look_set_text(&claim->request, rows[i].request);
+                assert_int_equal(claim_add(claim, &host, "host", "", "MEMORY_MB", HELD), 0);
+                if (claim_beyond_domain(claim, "MEMORY_MB") != HELD - rows[i].amount)
+                        fail_msg("%s: %llu", rows[i].request,
+                                 (unsigned long long)claim_beyond_domain(claim, "MEMORY_MB"));
+        }
+}
+
+TEST_MAIN(test_resized, test_devices_are_dropped, test_follows, test_amounts_of_requests)

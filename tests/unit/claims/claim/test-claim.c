@@ -31,36 +31,6 @@ static void test_add(void **state)
         assert_int_equal(claim_sum(claim, "VGPU"), 5);
 }
 
-static void test_requested(void **state)
-{
-        static const struct {
-                const char *request, *resource_class;
-                uint64_t amount;
-        } rows[] = {
-                { "", "VCPU", 0 },
-                { "resources=VCPU:2", "VCPU", 2 },
-                { "resources=MEMORY_MB:64,PCPU:3,VCPU:2&required=VCPU:9", "VCPU", 2 },
-                { "resources=MEMORY_MB:64,PCPU:3,VCPU:2", "PCPU", 3 },
-                { "resources=MEMORY_MB:64,PCPU:3", "VCPU", 0 },
-                { "resources=VCPU:2&resources_A=VCPU:3,VGPU:1&group_policy=isolate", "VCPU", 5 },
-                { "resources=CUSTOM_VCPU:7", "VCPU", 0 },
-                { "resources=VCPU:1", "VCPU:", 0 },
-                { "resources", "VCPU", 0 },
-                { "resources=", "VCPU", 0 },
-                { "&&resources=,,VCPU:4&", "VCPU", 4 },
-                { "resources=VCPU:99999999999999999999&resources_B=VCPU:1", "VCPU", UINT64_MAX },
-        };
-
-        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-                const Claim claim = { .request = (char *)rows[i].request };
-
-                if (claim_requested(&claim, rows[i].resource_class) != rows[i].amount)
-                        fail_msg("%s: %llu", rows[i].request,
-                                 (unsigned long long)claim_requested(&claim,
-                                                                     rows[i].resource_class));
-        }
-}
-
 static void test_list(void **state)
 {
         ClaimList list = { 0 };
@@ -87,4 +57,4 @@ static void test_states_as_text(void **state)
         assert_string_equal(claim_state_to_text(_CLAIM_STATE_INVALID), "unknown");
 }
 
-TEST_MAIN(test_add, test_requested, test_list, test_states_as_text)
+TEST_MAIN(test_add, test_list, test_states_as_text)
