@@ -222,7 +222,7 @@ static int read_entry(const json_t *object, PartitionRecord *record, Error *rete
         return read_devices(object, added, reterr);
 }
 
-int partition_record_from_json(const json_t *document, PartitionRecord *ret, Error *reterr)
+static int read_document(const json_t *document, PartitionRecord *ret, Error *reterr)
 {
         _cleanup_(partition_record_done) PartitionRecord record = { 0 };
         const char *format;
@@ -257,6 +257,6 @@ int partition_record_read(const char *path, PartitionRecord *ret, Error *reterr)
         if (r == 0)
                 r = json_parse(text, n, &document, reterr);
         if (r == 0)
-                r = partition_record_from_json(document, ret, reterr);
+                r = read_document(document, ret, reterr);
         return r < 0 ? error_prefixf(reterr, r, "The record %s cannot be used", path) : 0;
 }

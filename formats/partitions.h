@@ -69,10 +69,7 @@ const DevicePartition *partition_entry_find(const PartitionEntry *entry, const D
  * reference. */
 json_t *partition_record_to_json(const PartitionRecord *record);
 
-/* Parses a document. ret must be zeroed. Returns -EBADMSG with words, or -ENOMEM. */
-int partition_record_from_json(const json_t *document, PartitionRecord *ret, Error *reterr);
-
-/* Reads the document of a file. A missing file has no entries. ret must be zeroed. Returns the
- * errors of partition_record_from_json(), -EFBIG for a file above 4 MiB, or another error of the
- * read, all with words. Blocks on the disk. */
+/* Reads the document of a file. A missing file has no entries. ret must be zeroed. Returns -EBADMSG
+ * for another document, -EFBIG for a file above 4 MiB, -ENOMEM, or another error of the read, all
+ * with words. Blocks on the disk. */
 int partition_record_read(const char *path, PartitionRecord *ret, Error *reterr);
