@@ -696,20 +696,12 @@ static int order_mapping(const void *key, const void *item)
         return order ? order : uuid_order(&a->provider, &b->provider);
 }
 
-/* Returns the position of the pair, or the position at which to insert it. */
-static size_t find(const RequestMappings *mappings, const char *suffix, const Uuid *provider,
-                   bool *ret_found)
-{
-        RequestMapping key = { .suffix = (char *)suffix, .provider = *provider };
-
-        return array_find(mappings->items, sizeof(key), mappings->n_items, &key, order_mapping,
-                          ret_found);
-}
-
 int request_mappings_add(RequestMappings *mappings, const char *suffix, const Uuid *provider)
 {
+        const RequestMapping key = { .suffix = (char *)suffix, .provider = *provider };
         bool found;
-        size_t position = find(mappings, suffix, provider, &found);
+        size_t position = array_find(mappings->items, sizeof(key), mappings->n_items, &key,
+                                     order_mapping, &found);
         char *copy;
 
         if (found)
@@ -723,13 +715,4 @@ int request_mappings_add(RequestMappings *mappings, const char *suffix, const Uu
         array_open(mappings->items, sizeof(RequestMapping), &mappings->n_items, position);
         mappings->items[position] = (RequestMapping){ .suffix = copy, .provider = *provider };
         return 0;
-}
-
-bool request_mappings_contain(const RequestMappings *mappings, const char *suffix,
-                              const Uuid *provider)
-{
-        bool found;
-
-        find(mappings, suffix, provider, &found);
-        return found;
 }

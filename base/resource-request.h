@@ -168,7 +168,3 @@ void request_mappings_done(RequestMappings *mappings);
 
 /* Adds a pair and copies the suffix. Idempotent. -ENOMEM. */
 int request_mappings_add(RequestMappings *mappings, const char *suffix, const Uuid *provider);
-
-/* Checks whether the pair exists. */
-bool request_mappings_contain(const RequestMappings *mappings, const char *suffix,
-                              const Uuid *provider);

@@ -59,6 +59,16 @@ static int add_up(Share *share, const char *node)
         return 0;
 }
 
+/* Returns true if the mappings (NULL: unknown) map the group to the provider. */
+static bool is_mapped(const RequestMappings *mappings, const char *suffix, const Uuid *provider)
+{
+        for (size_t i = 0; mappings && i < mappings->n_items; i++)
+                if (strcmp(mappings->items[i].suffix, suffix) == 0 &&
+                    uuid_equal(&mappings->items[i].provider, provider))
+                        return true;
+        return false;
+}
+
 /* Removes from the request the amounts that the consumer has on a provider of another host. These
  * are the groups that are mapped there, and each class that the group without a suffix has with the
  * same amount. */
@@ -66,9 +76,8 @@ static int take_out(ResourceRequest *request, const Allocation *allocation,
                     const RequestMappings *mappings)
 {
         for (size_t i = request->n_groups; i > 0; i--)
-                if (request->groups[i - 1].suffix[0] && mappings &&
-                    request_mappings_contain(mappings, request->groups[i - 1].suffix,
-                                             &allocation->provider))
+                if (request->groups[i - 1].suffix[0] &&
+                    is_mapped(mappings, request->groups[i - 1].suffix, &allocation->provider))
                         resource_request_remove(request, i - 1);
         for (size_t i = 0; i < allocation->resources.n_items; i++) {
                 const ResourceAmount *amount = &allocation->resources.items[i];
