@@ -49,14 +49,14 @@ int claims_taken(Claims *claims, Taken *ret, Error *reterr)
 
 /* Adds the limits of one provider to the view, one for each of its classes that counts devices. */
 static int limit_capacities(HostView *view, size_t index, const char *node,
-                            const DeviceCapacities *capacities)
+                            const DeviceCapacity *capacities, size_t n_capacities)
 {
         const Provider *provider = view->tree->providers[index];
 
         for (size_t i = 0; i < provider->n_inventories; i++) {
                 const char *resource_class = provider->inventories[i].resource_class;
-                const DeviceCapacity *capacity =
-                        device_capacities_find(capacities, node, provider->name, resource_class);
+                const DeviceCapacity *capacity = device_capacities_find(
+                        capacities, n_capacities, node, provider->name, resource_class);
 
                 if (!capacity)
                         continue;
@@ -78,7 +78,8 @@ static int limit_capacities(HostView *view, size_t index, const char *node,
 
 int claims_count_devices(Claims *claims, const ResourceRequest *request, Taken *ret, Error *reterr)
 {
-        _cleanup_(device_capacities_done) DeviceCapacities capacities = { 0 };
+        _cleanup_free_ DeviceCapacity *capacities = NULL;
+        size_t n_capacities;
         HostView *view = claims->view;
         int r;
 
@@ -87,10 +88,10 @@ int claims_count_devices(Claims *claims, const ResourceRequest *request, Taken *
         r = claims_taken(claims, ret, reterr);
         if (r < 0)
                 return r;
-        if (device_capacities_make(&capacities, claims->facts, ret) < 0)
+        if (device_capacities_make(&capacities, &n_capacities, claims->facts, ret) < 0)
                 return error_oom(reterr);
         for (size_t i = 0; i < view->n_providers; i++)
-                if (limit_capacities(view, i, claims->node, &capacities) < 0)
+                if (limit_capacities(view, i, claims->node, capacities, n_capacities) < 0)
                         return error_oom(reterr);
         return 0;
 }

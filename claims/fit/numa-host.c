@@ -157,12 +157,13 @@ static int fill_capacity(const NumaHost *host, NumaCapacity *capacity)
 
 /* Returns the NUMA cell of the device that the provider counts. The name of the provider and the
  * classes of its inventories identify the device. Returns NUMA_HOST_NO_DEVICE if it counts none. */
-static int find_device_cell(const DeviceCapacities *devices, const char *node,
+static int find_device_cell(const DeviceCapacity *devices, size_t n_devices, const char *node,
                             const Provider *provider)
 {
         for (size_t i = 0; i < provider->n_inventories; i++) {
-                const DeviceCapacity *device = device_capacities_find(
-                        devices, node, provider->name, provider->inventories[i].resource_class);
+                const DeviceCapacity *device =
+                        device_capacities_find(devices, n_devices, node, provider->name,
+                                               provider->inventories[i].resource_class);
 
                 if (device)
                         return device->cell;
@@ -174,17 +175,19 @@ static int find_device_cell(const DeviceCapacities *devices, const char *node,
  * depend on by_cell. */
 static int collect(NumaHost *host, const char *node)
 {
-        _cleanup_(device_capacities_done) DeviceCapacities devices = { 0 };
+        _cleanup_free_ DeviceCapacity *devices = NULL;
         const Taken nothing = { 0 };
         const HostView *view = host->view;
+        size_t n_devices;
 
         host->capacities = calloc(host->facts->n_cells + 1, sizeof(NumaCapacity));
         host->device_cells = calloc(view->n_providers + 1, sizeof(int));
         if (!host->capacities || !host->device_cells ||
-            device_capacities_make(&devices, host->facts, &nothing) < 0)
+            device_capacities_make(&devices, &n_devices, host->facts, &nothing) < 0)
                 return -ENOMEM;
         for (size_t i = 0; i < view->n_providers; i++)
-                host->device_cells[i] = find_device_cell(&devices, node, view->tree->providers[i]);
+                host->device_cells[i] =
+                        find_device_cell(devices, n_devices, node, view->tree->providers[i]);
         for (size_t i = 0; i < host->facts->n_cells; i++) {
                 NumaCapacity *capacity = &host->capacities[host->n_capacities++];
 

@@ -241,11 +241,10 @@ void taken_mark_set(const Taken *taken, const HostFacts *facts, const DeviceSet 
         }
 }
 
-void device_capacities_done(DeviceCapacities *capacities)
-{
-        free(capacities->items);
-        *capacities = (DeviceCapacities){ 0 };
-}
+typedef struct DeviceCapacities {
+        DeviceCapacity *items;
+        size_t n_items;
+} DeviceCapacities;
 
 /* Compares keys without regard to case, because PCI addresses come in either case. */
 static int order_capacities(const void *a, const void *b)
@@ -254,17 +253,6 @@ static int order_capacities(const void *a, const void *b)
         int order = strcasecmp(x->key, y->key);
 
         return order ? order : strcmp(x->resource_class, y->resource_class);
-}
-
-static DeviceCapacity *find_capacity(const DeviceCapacities *capacities, const char *key,
-                                     const char *resource_class)
-{
-        const DeviceCapacity wanted = { .key = key, .resource_class = resource_class };
-        bool found;
-        size_t i = array_find(capacities->items, sizeof(DeviceCapacity), capacities->n_items,
-                              &wanted, order_capacities, &found);
-
-        return found ? &capacities->items[i] : NULL;
 }
 
 /* The number of mdevs of one device that are free, or that claims have but do not exist yet. */
@@ -527,7 +515,8 @@ static size_t count_capacities(const HostFacts *facts)
         return n;
 }
 
-int device_capacities_make(DeviceCapacities *ret, const HostFacts *facts, const Taken *taken)
+int device_capacities_make(DeviceCapacity **ret, size_t *ret_n, const HostFacts *facts,
+                           const Taken *taken)
 {
         _cleanup_(counting_done) Counting counting = { .facts = facts, .taken = taken };
         DeviceCapacities capacities = { .items = calloc(count_capacities(facts) + 1,
@@ -537,20 +526,26 @@ int device_capacities_make(DeviceCapacities *ret, const HostFacts *facts, const 
                 count_mdevs(&counting);
                 if (add_capacities(&counting, &capacities) == 0) {
                         merge_capacities(&capacities);
-                        *ret = capacities;
+                        *ret = capacities.items;
+                        *ret_n = capacities.n_items;
                         return 0;
                 }
         }
-        device_capacities_done(&capacities);
+        free(capacities.items);
         return -ENOMEM;
 }
 
-const DeviceCapacity *device_capacities_find(const DeviceCapacities *capacities, const char *node,
-                                             const char *provider_name, const char *resource_class)
+const DeviceCapacity *device_capacities_find(const DeviceCapacity *capacities, size_t n,
+                                             const char *node, const char *provider_name,
+                                             const char *resource_class)
 {
-        size_t n = strlen(node);
+        DeviceCapacity wanted = { .resource_class = resource_class };
+        size_t size = strlen(node), i;
+        bool found;
 
-        if (strncmp(provider_name, node, n) != 0 || provider_name[n] != '_')
+        if (strncmp(provider_name, node, size) != 0 || provider_name[size] != '_')
                 return NULL;
-        return find_capacity(capacities, provider_name + n + 1, resource_class);
+        wanted.key = provider_name + size + 1;
+        i = array_find(capacities, sizeof(DeviceCapacity), n, &wanted, order_capacities, &found);
+        return found ? &capacities[i] : NULL;
 }

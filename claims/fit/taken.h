@@ -25,7 +25,7 @@ typedef struct Taken {
         struct {
                 Uuid uuid;
                 char *device; /* libvirt's name of its parent device */
-        } *mdevs; /* of claims */
+        } * mdevs;            /* mdevs of claims */
         size_t n_mdevs, n_allocated;
         struct TakenFunction *functions; /* vGPU functions of claims */
         size_t n_functions, n_functions_allocated;
@@ -90,18 +90,14 @@ typedef struct DeviceCapacity {
         uint64_t amounts;     /* amounts of partitions of the set that fit (device_set_amounts()) */
 } DeviceCapacity;
 
-typedef struct DeviceCapacities {
-        DeviceCapacity *items; /* by key, then class */
-        size_t n_items;
-} DeviceCapacities;
-
-void device_capacities_done(DeviceCapacities *capacities);
-
 /* Counts all devices of the host. The rules are those of the choices: device_choose() for mdevs,
  * taken_blocks_pci() for PCI devices, vgpu_card_count() for vGPU types, taken_mark_set() for sets.
- * Borrows from facts. Returns -ENOMEM on failure; ret is unchanged then. */
-int device_capacities_make(DeviceCapacities *ret, const HostFacts *facts, const Taken *taken);
+ * Yields an array by key and class, which the caller frees, and which borrows from facts. Returns
+ * -ENOMEM on failure; ret is unchanged then. */
+int device_capacities_make(DeviceCapacity **ret, size_t *ret_n, const HostFacts *facts,
+                           const Taken *taken);
 
 /* Returns NULL if the class on that provider counts no devices. */
-const DeviceCapacity *device_capacities_find(const DeviceCapacities *capacities, const char *node,
-                                             const char *provider_name, const char *resource_class);
+const DeviceCapacity *device_capacities_find(const DeviceCapacity *capacities, size_t n,
+                                             const char *node, const char *provider_name,
+                                             const char *resource_class);

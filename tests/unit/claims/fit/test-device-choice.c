@@ -101,9 +101,10 @@ static uint64_t choose_all(const HostFacts *facts, const HostDevice *device, Tak
 static void test_capacities_are_what_can_be_chosen(void **state)
 {
         for (unsigned i = 0; i < 1 << 10; i++) {
-                _cleanup_(device_capacities_done) DeviceCapacities capacities = { 0 };
+                _cleanup_free_ DeviceCapacity *capacities = NULL;
                 _cleanup_(taken_done) Taken taken = { 0 };
                 char used[5] = "", claimed[5] = "";
+                size_t n_capacities;
                 FactsFixture facts;
 
                 for (unsigned j = 0; j < 4; j++) {
@@ -116,18 +117,22 @@ static void test_capacities_are_what_can_be_chosen(void **state)
                 facts_guest(&facts, 'g', used);
                 facts.devices[0].available = i >> 8 & 3;
                 make_taken(&taken, &facts.facts, "a", claimed);
-                assert_int_equal(device_capacities_make(&capacities, &facts.facts, &taken), 0);
+                assert_int_equal(
+                        device_capacities_make(&capacities, &n_capacities, &facts.facts, &taken),
+                        0);
                 for (unsigned j = 0; j < 2; j++) {
                         const char *name = j == 0 ? "host_a" : "host_b";
-                        const DeviceCapacity *capacity =
-                                device_capacities_find(&capacities, "host", name, "VGPU");
+                        const DeviceCapacity *capacity = device_capacities_find(
+                                capacities, n_capacities, "host", name, "VGPU");
 
                         assert_non_null(capacity);
                         assert_int_equal(capacity->n_free,
                                          choose_all(&facts.facts, &facts.devices[j], &taken));
                 }
-                assert_null(device_capacities_find(&capacities, "host", "host_a", "VCPU"));
-                assert_null(device_capacities_find(&capacities, "hos", "host_a", "VGPU"));
+                assert_null(
+                        device_capacities_find(capacities, n_capacities, "host", "host_a", "VCPU"));
+                assert_null(
+                        device_capacities_find(capacities, n_capacities, "hos", "host_a", "VGPU"));
         }
 }
 
@@ -143,18 +148,22 @@ static void test_capacities_of_pci_devices(void **state)
         };
         HostDomain domain = { .name = "off", .pci = addresses, .n_pci = 1 };
         const HostFacts facts = { .pci = pci, .n_pci = 3, .domains = &domain, .n_domains = 1 };
-        _cleanup_(device_capacities_done) DeviceCapacities capacities = { 0 };
+        _cleanup_free_ DeviceCapacity *capacities = NULL;
         _cleanup_(taken_done) Taken taken = { 0 };
+        size_t n_capacities;
 
         assert_int_equal(taken_add(&taken, &UUID_NULL, pci[2].name, pci[2].address, ""), 0);
         assert_int_equal(taken_add_guests(&taken, &facts), 0);
-        assert_int_equal(device_capacities_make(&capacities, &facts, &taken), 0);
-        assert_int_equal(capacities.n_items, 2);
+        assert_int_equal(device_capacities_make(&capacities, &n_capacities, &facts, &taken), 0);
+        assert_int_equal(n_capacities, 2);
         assert_int_equal(
-                device_capacities_find(&capacities, "h", "h_0000:10:00.0", "CUSTOM_VF")->n_free, 1);
-        assert_int_equal(
-                device_capacities_find(&capacities, "h", "h_0000:20:0A.0", "CUSTOM_CARD")->n_free,
-                0);
+                device_capacities_find(capacities, n_capacities, "h", "h_0000:10:00.0", "CUSTOM_VF")
+                        ->n_free,
+                1);
+        assert_int_equal(device_capacities_find(capacities, n_capacities, "h", "h_0000:20:0A.0",
+                                                "CUSTOM_CARD")
+                                 ->n_free,
+                         0);
 }
 
 /* A card with two functions, the second of which has an mdev, and a GPU with an mdev. */
@@ -204,13 +213,14 @@ static void expect_capacities(const HostFacts *facts, const Taken *taken, const 
                 { "h_" CARD, "CUSTOM_VF" }, { "h_" CARD, "CUSTOM_PF" }, { "h_" GPU, "CUSTOM_GPU" },
                 { "h_f2", "VGPU" },         { "h_gpu", "VGPU" },
         };
-        _cleanup_(device_capacities_done) DeviceCapacities capacities = { 0 };
+        _cleanup_free_ DeviceCapacity *capacities = NULL;
         char found[ARRAY_SIZE(providers) + 1] = "";
+        size_t n_capacities;
 
-        assert_int_equal(device_capacities_make(&capacities, facts, taken), 0);
+        assert_int_equal(device_capacities_make(&capacities, &n_capacities, facts, taken), 0);
         for (size_t i = 0; i < ARRAY_SIZE(providers); i++) {
-                const DeviceCapacity *capacity =
-                        device_capacities_find(&capacities, "h", providers[i][0], providers[i][1]);
+                const DeviceCapacity *capacity = device_capacities_find(
+                        capacities, n_capacities, "h", providers[i][0], providers[i][1]);
 
                 assert_non_null(capacity);
                 found[i] = (char)('0' + capacity->n_free);
