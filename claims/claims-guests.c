@@ -349,14 +349,14 @@ static int collect_devices(Adoption *adoption, Resources *resources, Error *rete
 static int collect(Adoption *adoption, Error *reterr)
 {
         const HostDomain *domain = adoption->domain;
-        const GuestAmounts amounts = guest_amounts_of(domain);
         Claims *claims = adoption->claims;
         RequestGroup *group;
 
         if (resource_request_group(&adoption->request, "", &group, NULL) < 0 ||
-            resources_set(&group->resources, "VCPU", amounts.vcpu) < 0 ||
-            resources_set(&group->resources, "PCPU", amounts.pcpu) < 0 ||
-            resources_set(&group->resources, "MEMORY_MB", amounts.memory_mb) < 0 ||
+            resources_set(&group->resources, "VCPU", guest_amount_of(domain, "VCPU")) < 0 ||
+            resources_set(&group->resources, "PCPU", guest_amount_of(domain, "PCPU")) < 0 ||
+            resources_set(&group->resources, "MEMORY_MB", guest_amount_of(domain, "MEMORY_MB")) <
+                    0 ||
             fit_force_numa(claims->view, claims->facts, claims->node, &group->resources,
                            &domain->layout, &adoption->fit) < 0)
                 return error_oom(reterr);

@@ -95,19 +95,10 @@ static bool is_on_root(const Claim *claim, const Uuid *root, const char *resourc
         return true;
 }
 
-/* Returns the amount of the class, 0 for a class that no domain shows. */
-static uint64_t amount_of_guest(const GuestAmounts *amounts, const char *resource_class)
-{
-        return strcmp(resource_class, "VCPU") == 0        ? amounts->vcpu
-               : strcmp(resource_class, "PCPU") == 0      ? amounts->pcpu
-               : strcmp(resource_class, "MEMORY_MB") == 0 ? amounts->memory_mb
-                                                          : 0;
-}
-
 /* Returns true if Placement and a new claim of the guest both have another amount of the class than
  * the claim. Returns false for classes of devices. A class that no domain shows is compared only if
  * is_on_root(). */
-static bool differs(const Claim *claim, const GuestAmounts *amounts, const HostFacts *facts,
+static bool differs(const Claim *claim, const HostDomain *domain, const HostFacts *facts,
                     const GuestShare *share, const char *resource_class)
 {
         uint64_t claimed = claim_sum(claim, resource_class), placed;
@@ -118,8 +109,8 @@ static bool differs(const Claim *claim, const GuestAmounts *amounts, const HostF
             (host_facts_has_class(facts, resource_class) ||
              !is_on_root(claim, share->root, resource_class)))
                 return false;
-        return guest_share_amount(share, resource_class,
-                                  amount_of_guest(amounts, resource_class)) != claimed;
+        return guest_share_amount(share, resource_class, guest_amount_of(domain, resource_class)) !=
+               claimed;
 }
 
 /* Returns true while a guest is resized and Placement has the old amounts: the guest has more CPUs
@@ -135,8 +126,9 @@ static bool is_behind(const Claim *claim, const HostDomain *domain, const Consum
 bool claim_must_follow(const Claim *claim, const HostDomain *domain, const HostFacts *facts,
                        const HostView *view, const char *node, const Consumer *placed)
 {
-        const GuestAmounts amounts = guest_amounts_of(domain);
-        GuestShare share = { .consumer = placed, .vcpu = amounts.vcpu, .pcpu = amounts.pcpu };
+        GuestShare share = { .consumer = placed,
+                             .vcpu = guest_amount_of(domain, "VCPU"),
+                             .pcpu = guest_amount_of(domain, "PCPU") };
         const Allocation *lists[] = { claim->allocations, placed->allocations };
         const size_t n[] = { claim->n_allocations, placed->n_allocations };
         size_t root;
@@ -148,7 +140,7 @@ bool claim_must_follow(const Claim *claim, const HostDomain *domain, const HostF
         for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
                 for (size_t j = 0; j < n[i]; j++)
                         for (size_t k = 0; k < lists[i][j].resources.n_items; k++)
-                                if (differs(claim, &amounts, facts, &share,
+                                if (differs(claim, domain, facts, &share,
                                             lists[i][j].resources.items[k].resource_class))
                                         return true;
         return false;

@@ -19,18 +19,20 @@ static const char vcpu[] = "VCPU";
 static const char pcpu[] = "PCPU";
 static const char memory[] = "MEMORY_MB";
 
-GuestAmounts guest_amounts_of(const HostDomain *domain)
+uint64_t guest_amount_of(const HostDomain *domain, const char *resource_class)
 {
-        uint64_t n_dedicated = 0;
+        uint64_t n_dedicated = 0, amount = 0;
 
         for (size_t i = 0; i < domain->layout.n_cpus; i++)
                 n_dedicated += domain->layout.cpus[i].dedicated;
         n_dedicated = MIN(n_dedicated, domain->vcpus);
-        return (GuestAmounts){
-                .vcpu = MIN(domain->vcpus - n_dedicated, INVENTORY_MAX_AMOUNT),
-                .pcpu = MIN(n_dedicated, INVENTORY_MAX_AMOUNT),
-                .memory_mb = MIN(domain->memory_mb, INVENTORY_MAX_AMOUNT),
-        };
+        if (strcmp(resource_class, vcpu) == 0)
+                amount = domain->vcpus - n_dedicated;
+        else if (strcmp(resource_class, pcpu) == 0)
+                amount = n_dedicated;
+        else if (strcmp(resource_class, memory) == 0)
+                amount = domain->memory_mb;
+        return MIN(amount, INVENTORY_MAX_AMOUNT);
 }
 
 static bool is_cpu(const char *resource_class)

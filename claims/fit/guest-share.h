@@ -25,13 +25,9 @@ typedef struct GuestShare {
         bool is_ours; /* written by the agent for an ended claim: a larger amount has no meaning */
 } GuestShare;
 
-/* Amounts that a domain shows. */
-typedef struct GuestAmounts {
-        uint64_t vcpu, pcpu, memory_mb;
-} GuestAmounts;
-
-/* Returns the amounts of a domain, each at most INVENTORY_MAX_AMOUNT. */
-GuestAmounts guest_amounts_of(const HostDomain *domain);
+/* Returns the amount of VCPU, PCPU or MEMORY_MB that a domain shows, at most INVENTORY_MAX_AMOUNT.
+ * 0 for other classes. */
+uint64_t guest_amount_of(const HostDomain *domain, const char *resource_class);
 
 /* Returns true for VCPU, PCPU and MEMORY_MB. */
 bool guest_share_is_shown(const char *resource_class);
