@@ -81,10 +81,15 @@ int store_query(Claims *claims, StatementId id, const SqliteValue *values, sqlit
 int store_insert_row(Claims *claims, StatementId id, const void *base, const SqliteValue *values,
                      Error *reterr)
 {
-        sqlite3_stmt *statement;
+        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         int r = bind(claims, id, base, values, &statement, reterr);
 
-        return r < 0 ? r : sqlite_run(claims->sqlite, statement, reterr);
+        if (r < 0)
+                return r;
+        do
+                r = sqlite_step(claims->sqlite, statement, reterr);
+        while (r > 0);
+        return r;
 }
 
 int store_run(Claims *claims, StatementId id, const SqliteValue *values, ClaimOutcome otherwise,

@@ -236,17 +236,6 @@ int sqlite_step(Sqlite *sqlite, sqlite3_stmt *statement, Error *reterr)
         return translate(sqlite, rc, reterr);
 }
 
-int sqlite_run(Sqlite *sqlite, sqlite3_stmt *statement, Error *reterr)
-{
-        _cleanup_(statement_resetp) sqlite3_stmt *used = statement;
-        int r;
-
-        do
-                r = sqlite_step(sqlite, used, reterr);
-        while (r > 0);
-        return r;
-}
-
 int sqlite_column(Sqlite *sqlite, sqlite3_stmt *statement, int column, const char **ret,
                   Error *reterr)
 {

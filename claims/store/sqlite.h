@@ -117,9 +117,6 @@ int sqlite_bind(Sqlite *sqlite, sqlite3_stmt *statement, int number, SqliteValue
 /* Steps a statement. Returns 1 for a row, 0 after the last one, or a negative errno. */
 int sqlite_step(Sqlite *sqlite, sqlite3_stmt *statement, Error *reterr);
 
-/* Steps a statement that yields no rows to its end and resets it. */
-int sqlite_run(Sqlite *sqlite, sqlite3_stmt *statement, Error *reterr);
-
 /* Yields the text of a column, "" for NULL; valid until the next step. Returns -ENOMEM on
  * failure. */
 int sqlite_column(Sqlite *sqlite, sqlite3_stmt *statement, int column, const char **ret,

@@ -62,7 +62,7 @@ static void insert(Sqlite *sqlite)
         assert_int_equal(cpu_set_parse("0-3,8", &item.cpus, NULL), 0);
         prepare(sqlite, "INSERT INTO t (%) VALUES ($)", &statement);
         assert_int_equal(row_bind(sqlite, statement, 1, &item_row, &item, NULL), 0);
-        assert_int_equal(sqlite_run(sqlite, statement, NULL), 0);
+        assert_int_equal(sqlite_step(sqlite, statement, NULL), 0);
         cpu_set_done(&item.cpus);
 }
 

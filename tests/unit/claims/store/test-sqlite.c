@@ -31,6 +31,18 @@ static void bind(Sqlite *sqlite, sqlite3_stmt *statement, const SqliteValue *val
                 assert_int_equal(sqlite_bind(sqlite, statement, i, *values, NULL), 0);
 }
 
+/* Steps the statement to its end, or to an error, and resets it. */
+static int run(Sqlite *sqlite, sqlite3_stmt *statement)
+{
+        int r;
+
+        do
+                r = sqlite_step(sqlite, statement, NULL);
+        while (r > 0);
+        statement_resetp(&statement);
+        return r;
+}
+
 static void test_rows(void **state)
 {
         _cleanup_(sqlite_closep) Sqlite *sqlite = NULL;
@@ -41,9 +53,9 @@ static void test_rows(void **state)
         assert_int_equal(sqlite_prepare(sqlite, "INSERT INTO t VALUES (?1, ?2, ?3)", &insert, NULL),
                          0);
         bind(sqlite, insert, VALUES(-5, "text", 1.5));
-        assert_int_equal(sqlite_run(sqlite, insert, NULL), 0);
+        assert_int_equal(run(sqlite, insert), 0);
         bind(sqlite, insert, VALUES(UINT64_MAX, (const char *)NULL));
-        assert_int_equal(sqlite_run(sqlite, insert, NULL), 0);
+        assert_int_equal(run(sqlite, insert), 0);
         assert_int_equal(sqlite_prepare(sqlite, "SELECT a, b, c FROM t ORDER BY a", &select, NULL),
                          0);
         assert_int_equal(sqlite_step(sqlite, select, NULL), 1);
@@ -79,7 +91,7 @@ static void test_step_error(void **state)
         assert_int_equal(sqlite_step(sqlite, statement, &error), 1);
         assert_true(sqlite_step(sqlite, statement, &error) < 0);
         assert_text(error.text, "integer overflow");
-        assert_true(sqlite_run(sqlite, statement, NULL) < 0);
+        assert_true(run(sqlite, statement) < 0);
 }
 
 static void test_errors(void **state)
