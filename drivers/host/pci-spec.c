@@ -57,34 +57,83 @@ static Regex *regex_free(Regex *regex)
 DEFINE_CLEANUP(Regex *, regex_free);
 
 /* Returns true if a backslash before c means the same in Python and PCRE2. Python rejects other
- * letters. */
-static bool is_known_escape(char c)
+ * letters. A reference with two digits or more can be an octal number in PCRE2. */
+static bool is_known_escape(const char *c, bool in_class)
 {
-        return !isalpha((unsigned char)c) || strchr("AbBdDsSwWZafnrtvx", c);
-}
-
-/* Returns true if both read the group "(?" + c in the same way. first: the group begins the
- * pattern, where Python allows flags for all of it. */
-static bool is_known_group(const char *c, bool first)
-{
-        size_t n = strspn(c, "imsx-");
-
-        if (strchr(":=!>#(", *c) && *c)
-                return true;
-        if (c[0] == '<')
-                return c[1] == '=' || c[1] == '!';
-        if (c[0] == 'P')
-                return c[1] == '<' || c[1] == '=';
-        return n > 0 && (c[n] == ':' || (first && c[n] == ')' && !memchr(c, '-', n)));
+        if (isdigit((unsigned char)c[0]))
+                return c[0] == '0' || in_class || !isdigit((unsigned char)c[1]);
+        return !isalpha((unsigned char)c[0]) || strchr("AbBdDsSwWZafnrtvx", c[0]);
 }
 
 /* A pattern that is read: c is the next character, output the end of the copy, in_class inside
- * of "[…]". */
+ * of "[…]". extended: the flag x was set, for all of the pattern or a part. */
 typedef struct Reader {
         const char *pattern, *c;
         char *output;
-        bool in_class;
+        bool in_class, extended;
 } Reader;
+
+/* Returns true if both read the flags in the same way. PCRE2 has a meaning for "xx". Python allows
+ * flags without a group only at the start of the pattern. */
+static bool are_known_flags(Reader *reader, const char *flags)
+{
+        size_t n = strspn(flags, "imsx-");
+        const char *x = memchr(flags, 'x', n);
+
+        reader->extended |= x != NULL;
+        if (n == 0 || (x && memchr(x + 1, 'x', n - (size_t)(x + 1 - flags))))
+                return false;
+        return flags[n] == ':' ||
+               (flags[n] == ')' && reader->c == reader->pattern && !memchr(flags, '-', n));
+}
+
+/* Returns true if both read the condition in the same way: a number, or a name in lower case. PCRE2
+ * has meanings for a sign and for words in upper case, for example "R" and "DEFINE". */
+static bool is_known_condition(const char *c)
+{
+        size_t n = strspn(c, "0123456789abcdefghijklmnopqrstuvwxyz_");
+
+        return n > 0 && c[n] == ')';
+}
+
+/* Returns the length of what can be copied at the "(" of a group, or of all of a comment. Returns 0
+ * if Python and PCRE2 read it in different ways. */
+static size_t read_group(Reader *reader)
+{
+        const char *c = reader->c;
+        size_t n;
+
+        if (c[1] != '?')
+                return c[1] != '*';
+        switch (c[2]) {
+        case '#':
+                /* Only in Python a backslash can keep ")" from ending the comment. */
+                n = strcspn(c, "\\)");
+                return c[n] == ')' ? n + 1 : 0;
+        case '(':
+                return is_known_condition(c + 3);
+        case '<':
+                return c[3] == '=' || c[3] == '!';
+        case 'P':
+                return c[3] == '<' || c[3] == '=';
+        case ':':
+        case '=':
+        case '!':
+        case '>':
+                return 1;
+        default:
+                return are_known_flags(reader, c + 2);
+        }
+}
+
+/* Returns true if PCRE2 10.43 and later read the brace as a count, and Python as text: the count
+ * has spaces. */
+static bool is_spaced_count(const char *c)
+{
+        size_t n = strspn(c + 1, "0123456789, \t");
+
+        return c[n + 1] == '}' && n > strspn(c + 1, "0123456789,");
+}
 
 static int refuse(const Reader *reader, Error *reterr)
 {
@@ -98,8 +147,10 @@ static int read_one(Reader *reader, Error *reterr)
         const char *c = reader->c;
         size_t n = 1;
 
+        if (!isascii((unsigned char)c[0]))
+                return refuse(reader, reterr);
         if (c[0] == '\\') {
-                if (!c[1] || !is_known_escape(c[1]))
+                if (!c[1] || !is_known_escape(c + 1, reader->in_class))
                         return refuse(reader, reterr);
                 n = 2;
         } else if (reader->in_class) {
@@ -110,8 +161,11 @@ static int read_one(Reader *reader, Error *reterr)
                 reader->in_class = true;
                 n += c[1] == '^';
                 n += c[n] == ']';
-        } else if (c[0] == '(' &&
-                   (c[1] == '*' || (c[1] == '?' && !is_known_group(c + 2, c == reader->pattern)))) {
+        } else if (c[0] == '(') {
+                n = read_group(reader);
+                if (n == 0)
+                        return refuse(reader, reterr);
+        } else if ((c[0] == '#' && reader->extended) || (c[0] == '{' && is_spaced_count(c))) {
                 return refuse(reader, reterr);
         } else if (c[0] == '{' && c[1] == ',') {
                 size_t digits = strspn(c + 2, "0123456789");
