@@ -5,17 +5,17 @@
  * height returns the height that it used.
  *
  * The main structure is Drawing, with the documents and the holders. A holder is a guest with a
- * colour: first those with a domain, then consumers of claims without one. Frames and the picture
- * begin with their height, so everything is drawn at least twice. A Drawing with "measures" set
- * writes nothing to the page and only returns heights. Invariant: all runs return the same heights.
+ * colour: first those with a domain, then consumers of claims without one. A claim that a migration
+ * took over belongs to the domain that migrates. Frames and the picture begin with their height, so
+ * everything is drawn at least twice. A Drawing with "measures" set writes nothing to the page and
+ * only returns heights. Invariant: all runs return the same heights.
  *
  * LIMITATIONS: CPUs and memory are coloured by the pins and the memory binding of domains. Those of
  * a claim without a domain look free. No CPU has the colour of a guest without <vcpupin>, or of one
  * that could not be read. If such a guest has a domain, the legend marks it as not pinned. A CPU
  * shows only the first guest that is pinned to it. The slot of a virtual function shows the guest
  * of its first mdev that has one. A virtual function without its physical function is not drawn. At
- * most 256 slots of a device are drawn. A claim that a migration took over has a holder of its own,
- * and the legend says that it has no domain, although its guest can have one. */
+ * most 256 slots of a device are drawn. */
 
 #include "ctl/print/draw.h"
 
@@ -179,10 +179,18 @@ static void choose_colour(char colour[static 8], size_t index)
         snprintf(colour, 8, "#%02x%02x%02x", rgb[sector][0], rgb[sector][1], rgb[sector][2]);
 }
 
-static const Holder *find_holder(const Drawing *drawing, const char *consumer)
+/* Checks whether the claim belongs to the holder. The consumer of a migration's claim is not its
+ * guest, which has the name of a domain. */
+static bool has_claim(const Holder *holder, const json_t *claim)
+{
+        return strcmp(holder->consumer, ctl_json_text(claim, "consumer")) == 0 ||
+               (holder->domain && strcmp(holder->name, ctl_json_text(claim, "guest")) == 0);
+}
+
+static const Holder *find_holder(const Drawing *drawing, const json_t *claim)
 {
         for (size_t i = 0; i < drawing->n_holders; i++)
-                if (strcmp(drawing->holders[i].consumer, consumer) == 0)
+                if (has_claim(&drawing->holders[i], claim))
                         return &drawing->holders[i];
         return NULL;
 }
@@ -196,8 +204,8 @@ static void add_holder(Drawing *drawing, const char *consumer, const char *name,
         choose_colour(holder->colour, drawing->n_holders++);
 }
 
-/* Makes the list of holders: domains first, then claims whose consumer is no domain. The claims of
- * one consumer have one holder. */
+/* Makes the list of holders: domains first, then claims whose guest is no domain. The claims of one
+ * consumer have one holder. */
 static int add_holders(Drawing *drawing)
 {
         const Snapshot *snapshot = drawing->snapshot;
@@ -212,7 +220,7 @@ static int add_holders(Drawing *drawing)
                 add_holder(drawing, snapshot->domains[i].uuid.text, snapshot->domains[i].name,
                            &snapshot->domains[i]);
         json_array_foreach((json_t *)drawing->claims, i, claim)
-                if (!find_holder(drawing, ctl_json_text(claim, "consumer")))
+                if (!find_holder(drawing, claim))
                         add_holder(drawing, ctl_json_text(claim, "consumer"), "", NULL);
         return 0;
 }
@@ -272,7 +280,7 @@ static const Holder *find_device_holder(const Drawing *drawing, const char *key,
                 json_array_foreach(json_object_get(claim, "devices"), j, device)
                         if (strcmp(ctl_json_text(device, key), value) == 0 &&
                             (strcmp(key, "mdev") == 0 || !ctl_json_text(device, "mdev")[0]))
-                                return find_holder(drawing, ctl_json_text(claim, "consumer"));
+                                return find_holder(drawing, claim);
         return NULL;
 }
 
@@ -288,7 +296,7 @@ static const Holder *find_promised(const Drawing *drawing, const char *device, s
                         if (strcmp(ctl_json_text(part, "device"), device) == 0 &&
                             ctl_json_text(part, "mdev")[0] &&
                             !json_is_true(json_object_get(part, "exists")) && number-- == 0)
-                                return find_holder(drawing, ctl_json_text(claim, "consumer"));
+                                return find_holder(drawing, claim);
         return NULL;
 }
 
@@ -673,7 +681,7 @@ static char *format_claims(const Drawing *drawing, const Holder *holder)
 
         json_array_foreach((json_t *)drawing->claims, i, claim)
                 json_array_foreach(json_object_get(claim, "allocations"), j, allocation)
-                        if (strcmp(ctl_json_text(claim, "consumer"), holder->consumer) == 0 &&
+                        if (has_claim(holder, claim) &&
                             ctl_json_add_amounts(sums, json_object_get(allocation, "resources")) <
                                     0)
                                 return NULL;

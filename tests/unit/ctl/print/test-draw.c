@@ -114,6 +114,24 @@ static void test_colours_of_holders(void **state)
         assert_contains(svg, "&lt;GPU &amp; &quot;co&quot;&gt;\\x1b?");
 }
 
+/* A claim that a migration took over has another consumer, but the guest has its name. */
+static void test_claim_of_a_migration(void **state)
+{
+        static const char claims[] =
+                "{\"claims\": [{\"consumer\": \"" GUEST_C "\", \"guest\": \"we<b\","
+                "   \"allocations\": [{\"resources\": {\"VGPU\": 1}}], \"devices\": ["
+                "    {\"device\": \"pci_0000_41_00_0\", \"mdev\": \"" GUEST_B "\","
+                "    \"exists\": false}]}, {\"consumer\": \"44444444-0000-4000-8000-000000000004\","
+                "   \"guest\": \"process 7\", \"allocations\": [], \"devices\": []}]}";
+        _cleanup_(capture_done) Capture capture;
+
+        draw(&capture, HOST, TREE, claims);
+        assert_contains(capture.text, "we&lt;b  (running)  VGPU=1");
+        assert_colour_of(capture.text, "mdev, not created: we&lt;b", "#e16969");
+        assert_lacks(capture.text, GUEST_C);
+        assert_contains(capture.text, "000000000004  (claimed, no domain)");
+}
+
 /* A claimed mdev that does not exist takes one of the free slots. */
 static void test_promised_mdevs(void **state)
 {
@@ -208,5 +226,6 @@ static void test_many_virtual_functions_take_rows(void **state)
         assert_contains(capture.text, "<title>0000:52:07.7: free</title>");
 }
 
-TEST_MAIN(test_colours_of_holders, test_promised_mdevs, test_mdevs_of_virtual_functions,
-          test_well_formed_and_the_same_again, test_many_virtual_functions_take_rows)
+TEST_MAIN(test_colours_of_holders, test_claim_of_a_migration, test_promised_mdevs,
+          test_mdevs_of_virtual_functions, test_well_formed_and_the_same_again,
+          test_many_virtual_functions_take_rows)
