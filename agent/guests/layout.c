@@ -190,6 +190,8 @@ static int make(const SnapshotDomain *domain, const HostFacts *facts, const Doma
                 layout_done(&guest.layout);
         if (r == 0)
                 r = hold_dedicated(&guest, &domain->emulator_cpus);
+        if (r == 0)
+                r = hold_dedicated(&guest, &domain->iothread_cpus);
         /* The next start of the guest needs the CPUs of its persistent definition. */
         if (r == 0)
                 r = hold_dedicated(&guest, &domain->config_cpus);

@@ -7,8 +7,8 @@
  * <hostdev> for each device. The elements for <domain> appear only if the claim has a layout.
  * <cputune> appears only for a pinned guest, and <memoryBacking> only with huge pages. If the
  * layout has no memory, only <vcpu> and <cputune> can appear. Invariant: names from the document
- * are reduced to letters that need no escaping. Limit: a PCI address that cannot be parsed has no
- * <hostdev>. */
+ * are reduced to letters that need no escaping. Limits: I/O threads have no element. A PCI address
+ * that cannot be parsed has no <hostdev>. */
 
 #include "ctl/print/xml.h"
 
@@ -58,26 +58,27 @@ static void print_set(const char *attribute, const CpuSet *set, CtlPage *page)
         page->failed |= !text;
 }
 
-/* Prints the pin of the emulator threads. A claim that was created from a guest can hold host CPUs
- * beside those of its guest CPUs: for emulator and I/O threads, and for the next start of the
- * guest. The emulator threads get all of these. If there are none, they use the host CPUs of the
- * guest CPUs. */
-static void print_emulator(const json_t *claim, const CpuSet *of_guest_cpus, CtlPage *page)
+/* Prints the pin of the emulator threads. If the claim was created from a guest, it is the pin in
+ * the guest's domain. The CPUs that the claim holds cannot replace it, because I/O threads and the
+ * next start of the guest have some of them. Without a pin, the emulator threads use the host CPUs
+ * of the guest CPUs. */
+static void print_emulator(const json_t *claim, const json_t *host, const CpuSet *of_guest_cpus,
+                           CtlPage *page)
 {
         bool was_guest = strcmp(ctl_json_text(claim, "consumer_type"), CLAIM_TYPE_OF_GUEST) == 0;
         _cleanup_(cpu_set_done) CpuSet threads = CPU_SET_INIT;
 
         if (was_guest)
-                add_set(claim, "held", &threads, page);
-        CPU_SET_FOREACH(cpu, of_guest_cpus)
-                cpu_set_remove(&threads, cpu);
+                add_set(ctl_json_find(json_object_get(host, "domains"), "uuid",
+                                      ctl_json_text(claim, "consumer")),
+                        "emulator_cpus", &threads, page);
         fputs("  <emulatorpin", page->output);
         print_set("cpuset", cpu_set_count(&threads) > 0 ? &threads : of_guest_cpus, page);
         fputs("/>\n", page->output);
 }
 
 /* Prints <vcpu> and, if the guest is pinned, <cputune>. */
-static void print_cpus(const json_t *claim, CtlPage *page)
+static void print_cpus(const json_t *claim, const json_t *host, CtlPage *page)
 {
         _cleanup_(cpu_set_done) CpuSet all = CPU_SET_INIT, vcpus = CPU_SET_INIT;
         const json_t *cells = json_object_get(claim, "cells"), *cell,
@@ -99,7 +100,7 @@ static void print_cpus(const json_t *claim, CtlPage *page)
                 print_set("cpuset", &set, page);
                 fputs("/>\n", page->output);
         }
-        print_emulator(claim, &all, page);
+        print_emulator(claim, host, &all, page);
         fputs("</cputune>\n", page->output);
 }
 
@@ -167,7 +168,7 @@ static void print_cells(const json_t *cells, CtlPage *page)
         fputs("  </numa>\n</cpu>\n", page->output);
 }
 
-static void print_layout(const json_t *claim, CtlPage *page)
+static void print_layout(const json_t *claim, const json_t *host, CtlPage *page)
 {
         const json_t *cells = json_object_get(claim, "cells"), *cell;
         uint64_t memory_mb = 0;
@@ -179,7 +180,7 @@ static void print_layout(const json_t *claim, CtlPage *page)
                 memory_mb += ctl_json_u64(cell, "memory_mb");
         if (memory_mb > 0)
                 fprintf(page->output, "<memory unit='MiB'>%" PRIu64 "</memory>\n", memory_mb);
-        print_cpus(claim, page);
+        print_cpus(claim, host, page);
         /* Without requested memory, the memory of the guest can be in any cell, so no element binds
          * it. */
         if (memory_mb == 0)
@@ -228,12 +229,12 @@ static void print_pci(const json_t *device, FILE *output)
                 managed ? "yes" : "no", domain, bus, slot, function);
 }
 
-void ctl_xml_print(const json_t *claim, CtlPage *page)
+void ctl_xml_print(const json_t *claim, const json_t *host, CtlPage *page)
 {
         const json_t *devices = json_object_get(claim, "devices"), *device;
         size_t i;
 
-        print_layout(claim, page);
+        print_layout(claim, host, page);
         if (json_array_size(devices) > 0 && json_array_size(json_object_get(claim, "cells")) > 0)
                 fputs("<!-- insert into <devices>: -->\n", page->output);
         json_array_foreach(devices, i, device) {

@@ -32,6 +32,16 @@
 
 #define RELEASE_REASON "released with computectl"
 
+/* Prints the libvirt XML of a claim. If the host cannot be fetched, only the pin of a guest's
+ * emulator threads is unknown. */
+static void print_xml(Ctl *ctl, const json_t *claim)
+{
+        _cleanup_json_ json_t *host = NULL;
+
+        (void)ctl_fetch(ctl, BUS_DOCUMENT_HOST, SNAPSHOT_FORMAT, &host, NULL);
+        ctl_xml_print(claim, host, &ctl->page);
+}
+
 /* Prints a new claim as JSON, libvirt XML, its id alone, or a page. --json and --xml win over
  * --quiet. */
 static void print_claim(Ctl *ctl, const json_t *claim)
@@ -39,7 +49,7 @@ static void print_claim(Ctl *ctl, const json_t *claim)
         if (ctl->options.json)
                 ctl_json_print(claim, ctl->options.json, &ctl->page);
         else if (ctl->options.xml)
-                ctl_xml_print(claim, &ctl->page);
+                print_xml(ctl, claim);
         else if (ctl->options.quiet)
                 printf("%" PRIu64 "\n", ctl_json_u64(claim, "id"));
         else
@@ -269,7 +279,7 @@ static int verb_show(Ctl *ctl, Error *reterr)
         if (!ctl->options.xml)
                 ctl_open_pager(ctl);
         if (ctl->options.xml)
-                ctl_xml_print(claim, &ctl->page);
+                print_xml(ctl, claim);
         else
                 ctl_print_document(ctl, claim, ctl_show_print);
         return 0;

@@ -204,6 +204,7 @@ static const Field domain_fields[] = {
         OPTIONAL("cpus", FIELD_CPU_SET, SnapshotDomain, cpus),
         ARRAY("pins", SnapshotDomain, pins, pin_list),
         OPTIONAL("emulator_cpus", FIELD_CPU_SET, SnapshotDomain, emulator_cpus),
+        OPTIONAL("iothread_cpus", FIELD_CPU_SET, SnapshotDomain, iothread_cpus),
         OPTIONAL("memory_cells", FIELD_CPU_SET, SnapshotDomain, memory_cells),
         ARRAY("cells", SnapshotDomain, cells, domain_cell_list),
         OPTIONAL("page_kib", FIELD_U64, SnapshotDomain, page_kib),

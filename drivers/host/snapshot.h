@@ -137,9 +137,9 @@ typedef struct SnapshotDomain {
         /* Pins, sorted by vcpu. Guest CPUs can lack one. */
         DomainPin *pins;
         size_t n_pins;
-        /* Host CPUs of emulator threads and I/O threads: <emulatorpin> and <iothreadpin>. Empty:
-         * not pinned. */
-        CpuSet emulator_cpus;
+        /* Host CPUs of emulator threads and of all I/O threads: <emulatorpin> and <iothreadpin>.
+         * Empty: not pinned. */
+        CpuSet emulator_cpus, iothread_cpus;
         /* Host cells of <numatune><memory nodeset>. Empty: none. */
         CpuSet memory_cells;
         DomainCell *cells; /* sorted by id */

@@ -57,7 +57,7 @@ static int read_pins(const XmlNode *cputune, SnapshotDomain *domain, Error *rete
 }
 
 /* Adds the CPUs of each element with this name. */
-static int add_emulator_cpus(const XmlNode *cputune, const char *name, CpuSet *ret, Error *reterr)
+static int add_thread_cpus(const XmlNode *cputune, const char *name, CpuSet *ret, Error *reterr)
 {
         XML_FOREACH(pin, cputune, name) {
                 _cleanup_(cpu_set_done) CpuSet cpus = CPU_SET_INIT;
@@ -73,12 +73,11 @@ static int add_emulator_cpus(const XmlNode *cputune, const char *name, CpuSet *r
 }
 
 /* Reads the pins of threads that run no guest CPU: emulator threads and I/O threads. */
-static int read_emulator_cpus(const XmlNode *cputune, SnapshotDomain *domain, Error *reterr)
+static int read_thread_cpus(const XmlNode *cputune, SnapshotDomain *domain, Error *reterr)
 {
-        int r = add_emulator_cpus(cputune, "emulatorpin", &domain->emulator_cpus, reterr);
+        int r = add_thread_cpus(cputune, "emulatorpin", &domain->emulator_cpus, reterr);
 
-        return r < 0 ? r
-                     : add_emulator_cpus(cputune, "iothreadpin", &domain->emulator_cpus, reterr);
+        return r < 0 ? r : add_thread_cpus(cputune, "iothreadpin", &domain->iothread_cpus, reterr);
 }
 
 /* Reads a cell. A cell without an id has its position as its id, because libvirt counts the
@@ -186,7 +185,7 @@ static int read_pages(const XmlNode *backing, SnapshotDomain *domain, Error *ret
         return 0;
 }
 
-/* Fills cpus, pins, emulator_cpus, memory_cells, cells and page_kib, not sorted yet
+/* Fills cpus, pins, emulator_cpus, iothread_cpus, memory_cells, cells and page_kib, not sorted yet
  * (snapshot_seal()). root is <domain>. -EBADMSG with an error text, -ENOMEM; the caller frees
  * the members that are filled. */
 static int domain_read_placement(const XmlNode *root, SnapshotDomain *domain, Error *reterr)
@@ -194,7 +193,7 @@ static int domain_read_placement(const XmlNode *root, SnapshotDomain *domain, Er
         int r = read_set(xml_child(root, "vcpu"), "cpuset", &domain->cpus, reterr);
 
         if (r < 0 || (r = read_pins(xml_child(root, "cputune"), domain, reterr)) < 0 ||
-            (r = read_emulator_cpus(xml_child(root, "cputune"), domain, reterr)) < 0 ||
+            (r = read_thread_cpus(xml_child(root, "cputune"), domain, reterr)) < 0 ||
             (r = read_cells(xml_child(xml_child(root, "cpu"), "numa"), domain, reterr)) < 0 ||
             (r = read_numatune(xml_child(root, "numatune"), domain, reterr)) < 0)
                 return r;
@@ -422,6 +421,9 @@ static int add_config_cpus(SnapshotDomain *domain, const SnapshotDomain *config)
         for (size_t i = 0; r == 0 && i < config->n_pins; i++)
                 r = add_only_cpu(&domain->config_cpus, &config->pins[i].cpus);
         CPU_SET_FOREACH(cpu, &config->emulator_cpus)
+                if (r == 0)
+                        r = cpu_set_add(&domain->config_cpus, cpu);
+        CPU_SET_FOREACH(cpu, &config->iothread_cpus)
                 if (r == 0)
                         r = cpu_set_add(&domain->config_cpus, cpu);
         return r;

@@ -204,6 +204,7 @@ class TestThreads(AmountCase):
             5, 6, extra=EMULATOR + '<iothreadpin iothread="1" cpuset="0-1,7"/>')))
         wait_until(lambda: self.of_guest(agent, guest), 20, 'the claim')
         self.assertEqual(self.of_guest(agent, guest)[0]['held'], '4-7')
+        self.assertIn("<emulatorpin cpuset='4'/>", agent.ctl('show', self.of_guest(agent, guest)[0]['id'], '--xml').stdout)
         for cpu in (4, 5, 6, 7):
             self.assertEqual(self.who(agent, cpu), ['nova'], cpu)
         self.assertEqual(self.who(agent, 0), [])

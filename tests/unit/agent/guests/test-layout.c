@@ -46,6 +46,7 @@ static void test_layouts(void **state)
                   "0@0:0 0 2, 1@1:1 0 0; 1=6", "6" },
                 /* These threads run no guest CPU. Only their CPUs 2-3 and 6-7 are dedicated. */
                 { GUEST(", \"emulator_cpus\": \"0,3,6,77\""), ";", "3,6" },
+                { GUEST(", \"emulator_cpus\": \"3\", \"iothread_cpus\": \"0,6\""), ";", "3,6" },
                 { GUEST(", \"emulator_cpus\": \"2-3\", \"pins\": [{\"vcpu\": 0, \"cpus\": \"2\"}]"),
                   "0@0:0 0 1; 0=2", "2-3" },
                 { GUEST(", \"emulator_cpus\": \"4\", \"cpus\": \"0-1\""),

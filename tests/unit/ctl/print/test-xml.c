@@ -4,8 +4,26 @@
 
 #include <locale.h>
 
+#include "base/json.h"
 #include "tests/fixtures/ctl-capture.h"
 #include "tests/fixtures/ctl-claim.h"
+
+/* A host with the domain of one guest: its emulator and I/O threads are pinned. */
+#define GUEST "11111111-2222-4333-8444-555555555555"
+static const char host[] = "{'domains': [{'uuid': 'other', 'emulator_cpus': '9'}, {'uuid': '" GUEST
+                           "', 'emulator_cpus': '4-5', 'iothread_cpus': '6', 'config_cpus': '7'}]}";
+
+static void print(const json_t *claim, CtlPage *page)
+{
+        _cleanup_json_ json_t *document = parse_quoted(host);
+
+        ctl_xml_print(claim, document, page);
+}
+
+static void print_without_host(const json_t *claim, CtlPage *page)
+{
+        ctl_xml_print(claim, NULL, page);
+}
 
 static void test_devices(void **state)
 {
@@ -21,7 +39,7 @@ static void test_devices(void **state)
                   .has = { "type='pci' managed='no'>" } },
         };
 
-        capture_print(&capture, ctl_xml_print, parse_json(CLAIM(DEVICE("pci_1", MDEV_1, "true"))),
+        capture_print(&capture, print, parse_json(CLAIM(DEVICE("pci_1", MDEV_1, "true"))),
                       STYLE_PIPE);
         assert_string_equal(capture.text,
                             "<hostdev mode='subsystem' type='mdev' managed='no' model='vfio-pci'>\n"
@@ -29,7 +47,7 @@ static void test_devices(void **state)
                             "</hostdev>\n");
         /* Names can be arbitrary text: none can end the comment or begin an element. An invalid
          * uuid is left out. */
-        capture_print(&foreign, ctl_xml_print,
+        capture_print(&foreign, print,
                       parse_json(CLAIM(DEVICE("x--><evil/>", MDEV_2,
                                               "false") "," DEVICE("y", "'/><evil", "true"))),
                       STYLE_PIPE);
@@ -38,7 +56,7 @@ static void test_devices(void **state)
         assert_contains(foreign.text, "<type id='nvidia-35'/>");
         assert_lacks(foreign.text, "evil/");
         assert_lacks(foreign.text, "'/><evil");
-        check_rows(ctl_xml_print, rows, ARRAY_SIZE(rows));
+        check_rows(print, rows, ARRAY_SIZE(rows));
 }
 
 static void test_layout(void **state)
@@ -65,28 +83,29 @@ static void test_layout(void **state)
                         "  </source>\n</hostdev>\n",
         };
 
-        check_rows(ctl_xml_print, &row, 1);
+        check_rows(print, &row, 1);
 }
 
-/* The emulator threads keep the host CPUs that the claim holds for them. */
+/* The emulator threads of a guest keep their pin. The claim also holds CPUs for its I/O threads and
+ * for its next start. */
 static void test_emulator(void **state)
 {
 #define PINNED                                                                             \
         "'cells': [{'cell': 0, 'host_cell': 1, 'memory_mb': 512, 'page_kib': 0,"           \
         " 'vcpus': '0-1'}], 'cpus': [{'vcpu': 0, 'cpus': '2'}, {'vcpu': 1, 'cpus': '3'}]," \
-        " 'devices': []"
+        " 'devices': [], 'held': '2-7'"
         static const PrintRow rows[] = {
-                { "{" PINNED ", 'held': '2-3', 'consumer_type': 'LIBVIRT'}",
+                { "{" PINNED ", 'consumer': 'else', 'consumer_type': 'LIBVIRT'}",
                   .has = { "<emulatorpin cpuset='2-3'/>" } },
-                { "{" PINNED ", 'held': '2-5', 'consumer_type': 'LIBVIRT'}",
+                { "{" PINNED ", 'consumer': '" GUEST "', 'consumer_type': 'LIBVIRT'}",
                   .has = { "<emulatorpin cpuset='4-5'/>" } },
-                /* A request with the thread policy "isolate" also holds the other threads of the
-                   cores. */
-                { "{" PINNED ", 'held': '2-5', 'consumer_type': 'INSTANCE'}",
+                /* The layout of a request can differ from that of its guest. */
+                { "{" PINNED ", 'consumer': '" GUEST "', 'consumer_type': 'INSTANCE'}",
                   .has = { "<emulatorpin cpuset='2-3'/>" } },
         };
 
-        check_rows(ctl_xml_print, rows, ARRAY_SIZE(rows));
+        check_rows(print, rows, ARRAY_SIZE(rows));
+        check_rows(print_without_host, rows, 1);
 }
 
 TEST_MAIN_AFTER(setlocale(LC_ALL, "C.UTF-8"), NULL, NULL, test_devices, test_layout, test_emulator)

@@ -44,7 +44,8 @@ static const char whole_host[] =
         "  'mdevs': ['" UUID_A "'], 'pci_addresses': ['0000:05:00.1'],"
         "  'config_mdevs': ['" UUID_B "'], 'config_pci_addresses': ['0000:05:00.2'],"
         "  'config_cpus': '7',"
-        "  'cpus': '0-3', 'emulator_cpus': '4-5', 'memory_cells': '0,2', 'page_kib': 2048,"
+        "  'cpus': '0-3', 'emulator_cpus': '4-5', 'iothread_cpus': '6', 'memory_cells': '0,2',"
+        "  'page_kib': 2048,"
         "  'pins': [{'vcpu': 1, 'cpus': '2'}, {'vcpu': 0, 'cpus': '0-1'}],"
         "  'cells': [{'id': 1, 'memory_kib': 16384, 'vcpus': '1', 'page_kib': 1048576,"
         "              'host_cells': '2'}, {'id': 0, 'vcpus': '0'}]},"
@@ -116,6 +117,7 @@ static void test_placement(void **state)
                 placed = i == 0 ? &host->domains[1] : &copy;
                 assert_int_equal(cpu_set_count(&placed->cpus), 4);
                 assert_int_equal(cpu_set_count(&placed->emulator_cpus), 2);
+                assert_true(cpu_set_contains(&placed->iothread_cpus, 6));
                 assert_true(cpu_set_contains(&placed->memory_cells, 2));
                 assert_int_equal(placed->page_kib, 2048);
                 assert_int_equal(placed->n_pins, 2);
@@ -150,7 +152,7 @@ static void test_round_trip(void **state)
         assert_int_equal(json_object_size(json_array_get(json_object_get(first, "devices"), 0)),
                          19);
         assert_int_equal(json_object_size(json_array_get(json_object_get(first, "domains"), 1)),
-                         17);
+                         18);
         assert_int_equal(json_object_size(json_array_get(json_object_get(first, "emulators"), 0)),
                          14);
 }

@@ -179,7 +179,8 @@ static void test_persistent_definition_adds_devices_and_cpus(void **state)
               &domain);
         parse(DOMAIN("<vcpu cpuset='9'>4</vcpu><memory>2048</memory><cputune>"
                      "<vcpupin vcpu='0' cpuset='6'/><vcpupin vcpu='1' cpuset='7-8'/>"
-                     "<emulatorpin cpuset='10-11'/></cputune>"
+                     "<emulatorpin cpuset='10-11'/>"
+                     "<iothreadpin iothread='1' cpuset='12'/></cputune>"
                      "<devices>" MDEV(UUID_MDEV) MDEV(OTHER_MDEV) PCI("0x01")
                              PCI("0x02") "</devices>"),
               &config);
@@ -194,7 +195,7 @@ static void test_persistent_definition_adds_devices_and_cpus(void **state)
         assert_int_equal(domain.n_config_pci_addresses, 1);
         assert_string_equal(domain.config_pci_addresses[0], "0000:05:02.0");
         cpus = cpu_set_format(&domain.config_cpus);
-        assert_string_equal(cpus, "6,9-11");
+        assert_string_equal(cpus, "6,9-12");
         assert_int_equal(domain_set_config(&domain, &none), 0);
         assert_int_equal(domain.n_config_mdevs, 0);
         assert_int_equal(domain.n_config_pci_addresses, 0);
@@ -304,14 +305,14 @@ static void test_pages(void **state)
 static void test_other_threads(void **state)
 {
         static const struct {
-                const char *text, *cpus;
+                const char *text, *emulator, *iothreads;
         } cases[] = {
-                { CPUTUNE("<vcpupin vcpu='0' cpuset='2'/>"), "" },
-                { CPUTUNE("<emulatorpin cpuset='4,6-7,^6'/>"), "4,7" },
+                { CPUTUNE("<vcpupin vcpu='0' cpuset='2'/>"), "", "" },
+                { CPUTUNE("<emulatorpin cpuset='4,6-7,^6'/>"), "4,7", "" },
                 { CPUTUNE("<iothreadpin iothread='1' cpuset='5'/>"
                           "<iothreadpin iothread='2' cpuset='8-9'/>"),
-                  "5,8-9" },
-                { CPUTUNE("<emulatorpin cpuset='4'/><iothreadpin iothread='1' cpuset='3-4'/>"),
+                  "", "5,8-9" },
+                { CPUTUNE("<emulatorpin cpuset='4'/><iothreadpin iothread='1' cpuset='3-4'/>"), "4",
                   "3-4" },
         };
 
@@ -319,7 +320,8 @@ static void test_other_threads(void **state)
                 _cleanup_(snapshot_domain_done) SnapshotDomain domain = { 0 };
 
                 parse_placement(cases[i].text, &domain);
-                assert_set(&domain.emulator_cpus, cases[i].cpus);
+                assert_set(&domain.emulator_cpus, cases[i].emulator);
+                assert_set(&domain.iothread_cpus, cases[i].iothreads);
         }
 }
 
