@@ -3,14 +3,15 @@
 /* Searches host cells for a guest with a layout. Sets of host cells are tried in the order of their
  * ranks, with backtracking. A set is extended only as long as each of its host cells can have a
  * guest cell of its own. That is a matching, grown by augmenting paths. Such sets are a matroid:
- * all sets that cannot be extended have the same size. So the first descent ends at a complete set,
- * or there is none. The matching in the order of ranks is made only for the set that fits. Each set
- * is tried with fit_trial_run(), which places the classes that are not counted by cell. The same
- * trial runs once before the search, without a set. Its words explain amounts that fit nowhere. If
- * it finds no capacity, the search continues only if the group without a suffix requires traits,
- * because the cells' providers can add traits. Another failure ends the search. The function
- * fit_force_numa() counts resources that are used already, without a search. The function
- * fit_explain_numa() lists the verdict of each host cell for each guest cell.
+ * among some host cells, all sets that cannot be extended have the same size. So the first descent
+ * from each set ends at a complete set, or no descent from it does. The matching in the order of
+ * ranks is made only for the set that fits. Each set is tried with fit_trial_run(), which places
+ * the classes that are not counted by cell. The same trial runs once before the search, without a
+ * set. Its words explain amounts that fit nowhere. If it finds no capacity, the search continues
+ * only if the group without a suffix requires traits, because the cells' providers can add traits.
+ * Another failure ends the search. The function fit_force_numa() counts resources that are used
+ * already, without a search. The function fit_explain_numa() lists the verdict of each host cell
+ * for each guest cell.
  *
  * Tests: tests/unit/claims/fit/test-numa.c tests/unit/claims/fit/test-numa-search.c
  *   tests/unit/claims/fit/test-fit.c */
@@ -372,7 +373,7 @@ static int search_sets(NumaSearch *search, size_t first, size_t n_chosen)
                 return try_set(search);
         for (size_t i = first; i + (n_cells - n_chosen) <= search->host->n_capacities; i++) {
                 size_t capacity = search->order[i];
-                uint64_t seen = 0;
+                uint64_t seen = 0, n_sets = search->n_sets;
                 int r;
 
                 if (fit_effort_is_spent(search->effort))
@@ -384,6 +385,8 @@ static int search_sets(NumaSearch *search, size_t first, size_t n_chosen)
                         if (r != SET_E_TRY_NEXT)
                                 return r;
                         search->chosen[capacity] = false;
+                        if (search->n_sets == n_sets)
+                                return SET_E_TRY_NEXT; /* no descent from here is complete */
                 }
                 memcpy(search->capacity_of, saved, sizeof(saved));
         }

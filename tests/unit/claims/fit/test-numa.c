@@ -539,6 +539,31 @@ static void test_bound(void **state)
         assert_true(effort.work < 100000);
 }
 
+/* A guest with one cell too many is refused soon, with the reason: 32 of 64 host cells fit it. */
+static void test_too_few_cells(void **state)
+{
+        HostCell cells[64] = { 0 };
+        HostCpu cpus[64] = { 0 };
+        HostFacts facts = { .cells = cells, .n_cells = 64 };
+        _cleanup_(host_view_freep) HostView *view = make_view("host PCPU=64");
+        _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
+        _cleanup_(fit_done) Fit fit = FIT_NULL;
+        FitEffort effort = fit_effort_begin(0);
+        Error error = ERROR_NULL;
+
+        for (unsigned i = 0; i < 64; i++) {
+                cpus[i] = (HostCpu){ .id = i, .core = i, .dedicated = i % 2 == 0 };
+                cells[i] = (HostCell){ .id = i, .cpus = &cpus[i], .n_cpus = 1 };
+        }
+        make_request(&request, "PCPU=33 & nodes=33");
+        assert_int_equal(
+                fit_request_numa(view, &facts, "host", &request, NULL, &effort, &fit, &error),
+                CLAIM_E_NO_CAPACITY);
+        assert_string_equal(error.text,
+                            "Every guest NUMA cell fits, but not all on different host cells");
+        assert_true(effort.work < 100000);
+}
+
 /* The cost of a try of a set of host cells depends on the devices, not on the host: here 4,960
  * sets, and 1,000 providers that are not concerned. */
 static void test_many_sets(void **state)
@@ -574,4 +599,4 @@ static void test_many_sets(void **state)
 
 TEST_MAIN(test_policies, test_pages, test_memory, test_isolate, test_order, test_devices,
           test_cells_as_providers, test_in_tree, test_large_pages_need_capacity, test_placed,
-          test_host_without_root, test_explain, test_bound, test_many_sets)
+          test_host_without_root, test_explain, test_bound, test_too_few_cells, test_many_sets)
