@@ -34,13 +34,10 @@ static int fail(const Error *error, int r)
         return EXIT_FAILURE;
 }
 
-/* Prints the error of a verb, with the host's name if one was given, and returns the exit code. An
- * operator who asks ten hosts in a loop needs the name of the one that failed. */
+/* Prints the error of a verb and returns the exit code. */
 static int fail_verb(const Ctl *ctl, Error *error, int r)
 {
-        if (ctl->options.host)
-                (void)error_prefixf(error, r, "%s", ctl->options.host);
-        (void)fail(error, r);
+        ctl_print_error(ctl, error, r);
         return r == -E2BIG ? EXIT_TOO_HARD : EXIT_FAILURE;
 }
 

@@ -455,7 +455,7 @@ static int verb_release(Ctl *ctl, Error *reterr)
                 if (r >= 0)
                         continue;
                 if (failed < 0)
-                        fprintf(stderr, "computectl: %s\n", error_text(reterr, failed));
+                        ctl_print_error(ctl, reterr, failed);
                 *reterr = error;
                 failed = r;
         }

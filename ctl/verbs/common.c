@@ -116,6 +116,13 @@ int ctl_ask(Ctl *ctl, const json_t *document, void (*print)(const json_t *docume
         return ask(question, reterr);
 }
 
+void ctl_print_error(const Ctl *ctl, Error *error, int r)
+{
+        if (ctl->options.host)
+                (void)error_prefixf(error, r, "%s", ctl->options.host);
+        fprintf(stderr, "computectl: %s\n", error_text(error, r));
+}
+
 void ctl_note_old_spelling(const Ctl *ctl, const char *old, const char *now)
 {
         if (!ctl->options.quiet)

@@ -47,6 +47,10 @@ bool ctl_must_ask(const Ctl *ctl);
 int ctl_ask(Ctl *ctl, const json_t *document, void (*print)(const json_t *document, CtlPage *page),
             const char *question, Error *reterr);
 
+/* Prints the error of a verb on standard error, and adds the host's name to it if one was given. An
+ * operator who asks ten hosts in a loop needs the name of the one that failed. */
+void ctl_print_error(const Ctl *ctl, Error *error, int r);
+
 /* Prints on standard error that a spelling of an earlier release is still accepted, unless --quiet
  * is given. */
 void ctl_note_old_spelling(const Ctl *ctl, const char *old, const char *now);

@@ -68,6 +68,10 @@ class Remote(EnvCase):
         self.ctl('-H', 'far', 'show', claim)
         self.assertNotIn(consumer, self.agent.ctl('claims').stdout)
 
+    def test_each_failure_names_the_host(self):
+        self.assertEqual(re.findall('^computectl: (far: There is no active claim [0-9]+)', self.ctl('-H', 'far', 'release', '4711', '4712', code=1).stderr, re.M),
+                         ['far: There is no active claim 4711', 'far: There is no active claim 4712'])
+
     def test_a_host_that_is_not_there(self):
         done = self.ctl('-H', 'nowhere', 'tree', code=1)
         self.assertIn('ssh: Could not resolve hostname', done.stderr)
