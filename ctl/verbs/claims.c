@@ -106,19 +106,12 @@ static int read_pid_file(const char *path, uint32_t *ret, Error *reterr)
 }
 
 /* Finds the process (--pid-file) or the control group (--unit) of a guest without a domain. The
- * claim borrows *ret_group, which the caller frees. --pid-file is rejected with --host, because a
- * pid is valid only on its own host. */
+ * claim borrows *ret_group, which the caller frees. */
 static int find_guest(Ctl *ctl, CtlClaim *claim, char **ret_group, Error *reterr)
 {
         const CtlOptions *options = &ctl->options;
         int r = 0;
 
-        if (options->pid_file && options->unit)
-                return error_setf(reterr, EINVAL, "--pid-file and --unit exclude each other");
-        if (options->pid_file && options->host)
-                return error_setf(
-                        reterr, EINVAL,
-                        "--pid-file needs a file of this host. Do not use it with --host");
         if (options->pid_file)
                 r = read_pid_file(options->pid_file, &claim->process, reterr);
         if (options->unit)
@@ -127,8 +120,8 @@ static int find_guest(Ctl *ctl, CtlClaim *claim, char **ret_group, Error *reterr
         return r;
 }
 
-/* Creates a claim. The request is checked before any call of the agent. Names of the guest and of
- * providers, and the guest's process or unit, are resolved before the claim. */
+/* Creates a claim. check_claim() has checked the request. Names of the guest and of providers, and
+ * the guest's process or unit, are resolved before the claim. */
 static int verb_claim(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
@@ -144,10 +137,8 @@ static int verb_claim(Ctl *ctl, Error *reterr)
                 .numa = &ctl->options.request.numa,
                 .mappings = &ctl->options.request.mappings,
         };
-        int r = ctl_request_check(&ctl->options.request, reterr);
+        int r = find_consumer(ctl, ctl->options.consumer, &consumer, reterr);
 
-        if (r >= 0)
-                r = find_consumer(ctl, ctl->options.consumer, &consumer, reterr);
         if (r >= 0)
                 r = resolve_mappings(ctl, reterr);
         if (r >= 0)
@@ -390,16 +381,15 @@ static int verb_history(Ctl *ctl, Error *reterr)
                                                                                  : EXIT_SUCCESS;
 }
 
-/* Explains whether a request fits now. The exit code is 0 only if it fits. */
+/* Explains whether a request, which check_explain() has checked, fits now. The exit code is 0 only
+ * if it fits. */
 static int verb_explain(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
         const CtlClaim claim = { .request = &ctl->options.request.resources,
                                  .numa = &ctl->options.request.numa };
-        int r = ctl_request_check(&ctl->options.request, reterr);
+        int r = ctl_connect(ctl, reterr);
 
-        if (r >= 0)
-                r = ctl_connect(ctl, reterr);
         if (r >= 0)
                 r = ctl_bus_request(ctl->bus, &claim, &document, reterr);
         if (r < 0)
@@ -515,10 +505,25 @@ static int check_format(const CtlOptions *options, Error *reterr)
                        : 0;
 }
 
-/* Checks that the request has a consumer and a group. ctl_request_check() reports the other errors
- * of the request later. */
+/* Rejects --pid-file together with --unit, which names another guest, and with --host, because a
+ * pid is valid only on its own host. */
+static int check_pid_file(const CtlOptions *options, Error *reterr)
+{
+        if (options->pid_file && options->unit)
+                return error_setf(reterr, EINVAL, "--pid-file and --unit exclude each other");
+        if (options->pid_file && options->host)
+                return error_setf(
+                        reterr, EINVAL,
+                        "--pid-file needs a file of this host. Do not use it with --host");
+        return 0;
+}
+
+/* Checks that the request has a consumer and a group, and the values of its options. The agent
+ * checks those of the layout that are texts, and names of this host. */
 static int check_claim(const CtlOptions *options, Error *reterr)
 {
+        int r;
+
         if (options->arguments[1])
                 return refuse_bare_request(options, reterr);
         if (!options->consumer)
@@ -526,7 +531,10 @@ static int check_claim(const CtlOptions *options, Error *reterr)
                                   asks_for_nothing(options) ? ", and --resources or --group" : "");
         if (asks_for_nothing(options))
                 return error_setf(reterr, EINVAL, "claim: --resources or --group is missing");
-        return check_format(options, reterr);
+        r = check_format(options, reterr);
+        if (r >= 0)
+                r = check_pid_file(options, reterr);
+        return r < 0 ? r : ctl_request_check(&options->request, reterr);
 }
 
 static int check_explain(const CtlOptions *options, Error *reterr)
@@ -535,7 +543,7 @@ static int check_explain(const CtlOptions *options, Error *reterr)
                 return refuse_bare_request(options, reterr);
         if (asks_for_nothing(options))
                 return error_setf(reterr, EINVAL, "explain: --resources or --group is missing");
-        return 0;
+        return ctl_request_check(&options->request, reterr);
 }
 
 /* Checks that each argument is the number of a claim. 18 digits fit int64_t. */

@@ -273,6 +273,13 @@ static int read_time_limit(const char *text, uint64_t *ret_usec, Error *reterr)
         return 0;
 }
 
+static int check_sync(const CtlOptions *options, Error *reterr)
+{
+        uint64_t limit_usec;
+
+        return read_time_limit(options->timeout, &limit_usec, reterr);
+}
+
 /* Runs a cycle and waits for its end. A time limit that is reached is a failure with the first
  * reason of the status, or with the error of reading the status. */
 static int verb_sync(Ctl *ctl, Error *reterr)
@@ -438,7 +445,7 @@ static const CtlVerb agent_verbs[] = {
         { "plan", "", "Show the requests of the next sync", 0, CTL_REMOTE, NULL, verb_plan, NULL },
         { "discover", "", "Show CPUs, memory, devices and guests", 0, CTL_REMOTE, NULL,
           verb_discover, NULL },
-        { "sync", "", "Poll and publish now", 0, CTL_CHANGE, NULL, verb_sync, NULL },
+        { "sync", "", "Poll and publish now", 0, CTL_CHANGE, check_sync, verb_sync, NULL },
         { "reshape", "", "Move allocations to a new shape of the tree", 0, CTL_CHANGE,
           check_reshape, verb_reshape, NULL },
         { "reload", "", "Read the configuration again", 0, CTL_CHANGE, NULL, verb_reload, NULL },

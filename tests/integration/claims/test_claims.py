@@ -19,8 +19,8 @@ class ClaimCase(AgentCase):
 
 
 class TestRules(ClaimCase):
-    def refused(self, agent, resources, words, consumer=None):
-        done = agent.claim(resources, consumer, code=1)
+    def refused(self, agent, resources, words, consumer=None, code=1):
+        done = agent.claim(resources, consumer, code=code)
         self.assertIn(words, done.stderr)
 
     def test_requests_that_fit_and_that_do_not(self):
@@ -30,9 +30,9 @@ class TestRules(ClaimCase):
         self.refused(agent, 'VCPU=17', 'max_unit')
         self.refused(agent, 'VGPU=6', 'VGPU')
         self.refused(agent, 'PCPU=1', 'PCPU')
-        self.refused(agent, 'VCPU=0', 'VCPU')
-        self.refused(agent, 'VCPU=99999999999999999999', 'VCPU')
-        self.refused(agent, 'vcpu=1', 'vcpu')
+        self.refused(agent, 'VCPU=0', 'VCPU', code=2)
+        self.refused(agent, 'VCPU=99999999999999999999', 'VCPU', code=2)
+        self.refused(agent, 'vcpu=1', 'vcpu', code=2)
         self.refused(agent, 'VCPU=1', 'uuid', consumer='me')
         self.assertEqual(len(agent.claims()), 1)
 

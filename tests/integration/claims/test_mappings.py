@@ -130,10 +130,10 @@ class TestMappings(PlacementClaimCase):
 
     def test_wrong_ones(self):
         consumer = str(uuid.uuid4())
-        for mapping, words in (('_B=' + self.nics[0], 'the request has no group "_B"'),
-                               ('_A', 'is not a mapping'),
-                               ('_A=one_eth7', 'this host has no provider "one_eth7"')):
-            self.refused('VCPU=1', consumer, words, '--group', '_A:CUSTOM_BW=1', '--mapping', mapping)
+        for code, mapping, words in ((2, '_B=' + self.nics[0], 'the request has no group "_B"'),
+                                     (2, '_A', 'is not a mapping'),
+                                     (1, '_A=one_eth7', 'this host has no provider "one_eth7"')):
+            self.refused('VCPU=1', consumer, words, '--group', '_A:CUSTOM_BW=1', '--mapping', mapping, code=code)
         self.refused('VCPU=1', consumer, 'mapped to several providers', '--group', '_A:CUSTOM_BW=1',
                      '--mapping', '_A=' + self.nics[0], '--mapping', '_A=' + self.nics[1])
         self.assertEqual(self.agent.ctl('explain', '--mapping', '_A=' + self.root,

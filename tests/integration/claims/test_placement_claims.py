@@ -56,9 +56,9 @@ class PlacementClaimCase(PlacementCase):
     def claim(self, resources, consumer, *more, agent=None, check=True):
         return (agent or self.agent).claim(resources, consumer, *more, check=check)
 
-    def refused(self, resources, consumer, words, *more, agent=None):
+    def refused(self, resources, consumer, words, *more, agent=None, code=1):
         done = self.claim(resources, consumer, *more, agent=agent, check=False)
-        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertEqual(done.returncode, code, done.stdout)
         self.assertIn(words, done.stderr)
 
     def requests(self, mark):

@@ -121,11 +121,11 @@ class Processes(EnvCase):
             bad.append(self.scratch.path / ('bad%s.pid' % text))
             bad[-1].write_text(text)
         arguments = ['claim', '--consumer', str(uuid.uuid4()), '--resources', 'VCPU=1']
-        for options, words in ((['--pid-file', path], 'Process %d does not run' % guest.pid),
-                               *((['--pid-file', each], 'contains no process id') for each in bad),
-                               (['--pid-file', '/nowhere'], 'No such file'),
-                               (['--unit', 'a', '--pid-file', path], 'exclude each other'),
-                               (['--unit', 'a'], 'Cannot ask systemd about a.service')):
-            done = agent.ctl(*arguments, *options, code=1)
+        for code, options, words in ((1, ['--pid-file', path], 'Process %d does not run' % guest.pid),
+                                     *((1, ['--pid-file', each], 'contains no process id') for each in bad),
+                                     (1, ['--pid-file', '/nowhere'], 'No such file'),
+                                     (2, ['--unit', 'a', '--pid-file', path], 'exclude each other'),
+                                     (1, ['--unit', 'a'], 'Cannot ask systemd about a.service')):
+            done = agent.ctl(*arguments, *options, code=code)
             self.assertIn(words, done.stderr)
         self.assertEqual(agent.claims(), [])

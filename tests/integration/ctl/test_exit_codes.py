@@ -56,11 +56,15 @@ class TestExitCodes(AgentCase):
         self.check(1, 'who', '0000:41:00.0')
         self.check(1, 'history', '4711')
         self.check(1, 'explain', '--resources', 'VCPU=4711')
+        self.check(1, 'explain', '--resources', 'VCPU=1', '--cpu-policy', 'x')  # the agent judges it
         self.check(1, 'doctor', '--config-only', '--config', '/nowhere')
         # 2: wrong usage
         self.check(2, 'statsu')
         self.check(2, 'release')
         self.check(2, 'drain', 'a', 'b')
+        self.check(2, 'sync', '--timeout', '0')
+        self.check(2, 'explain', '--resources', 'vcpu=1')
+        self.check(2, 'claim', '--consumer', 'a', '--group', 'VGPU=1')
         # 3: claims or consumers are left
         number = self.agent.claim('VGPU=1')['id']
         self.check(3, 'drain')

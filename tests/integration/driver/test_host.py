@@ -334,7 +334,7 @@ class TestSettling(DeviceCase):
         self.assertRegex(self.agent.ctl('reshape', code=1).stderr, words)
         self.assertRegex(self.agent.ctl('heal', code=1).stderr, words)
         for wrong in ('0', '-1', 'x', '99999999'):
-            self.assertIn('--timeout must be 1 to 86400 seconds', self.agent.ctl('sync', '--timeout=' + wrong, code=1).stderr)
+            self.assertIn('--timeout must be 1 to 86400 seconds', self.agent.ctl('sync', '--timeout=' + wrong, code=2).stderr)
 
     def test_sync_names_no_time_limit_if_the_agent_stops(self):
         self.agent.configure({'agent': {'device_settle_sec': 3600}})

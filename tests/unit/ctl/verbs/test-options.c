@@ -66,6 +66,30 @@ static const struct {
           "claim: --json or --xml, not both" },
         { { "who", "0000:41:00.0" }, "who", NULL },
         { { "explain", "--resources", "VCPU=2", "--isolate" }, "explain", NULL },
+        { { "explain", "--resources", "vcpu=1" }, NULL, "--resources" },
+        { { "explain", "--group", "VGPU=1" }, NULL, "\"VGPU=1\" is not a group" },
+        { { "explain", "--required", "CUSTOM_A" }, NULL, "has no resources" },
+        { { "claim", "--consumer", CONSUMER, "--resources", "VCPU=1", "--numa-nodes", "x" },
+          NULL,
+          "--numa-nodes: \"x\" is not a number of cells" },
+        { { "claim", "--consumer", CONSUMER, "--resources", "VCPU=1", "--mapping", "g=a" },
+          NULL,
+          "--mapping: the request has no group \"g\"" },
+        { { "claim", "--consumer", CONSUMER, "--resources", "VCPU=1", "--pid-file", "f" },
+          "claim",
+          NULL },
+        { { "claim", "--consumer", CONSUMER, "--resources", "VCPU=1", "--pid-file", "f", "--unit",
+            "u" },
+          NULL,
+          "--pid-file and --unit exclude each other" },
+        { { "claim", "--consumer", CONSUMER, "--resources", "VCPU=1", "--pid-file", "f", "-H",
+            "h" },
+          NULL,
+          "--pid-file needs a file of this host" },
+        { { "sync" }, "sync", NULL },
+        { { "sync", "--timeout", "5" }, "sync", NULL },
+        { { "sync", "--timeout", "0" }, NULL, "--timeout must be 1 to 86400 seconds, not \"0\"" },
+        { { "sync", "--timeout", "5s" }, NULL, "--timeout must be 1 to 86400 seconds" },
         { { "claims", "--problems" }, "claims", NULL },
         { { "discover", "-c", "x.conf" }, "discover", NULL },
         { { "-c", "x.conf" }, NULL, "is only an option of" },
@@ -205,9 +229,9 @@ static void test_the_old_spelling_of_dry_run(void **state)
         assert_true(options.dry_run);
 }
 
-/* A request that no host could satisfy is no wrong usage. The verb rejects it, as the host
- * would. */
-static void test_impossible_requests_are_kept_for_the_verb(void **state)
+/* Options are parsed before the verb is known, so the check of the verb reports their first
+ * error. */
+static void test_the_first_error_of_a_request_is_kept_for_the_check(void **state)
 {
         static const char *const words[] = { "claim",  "--consumer",  CONSUMER, "--resources",
                                              "vcpu=1", "--resources", "VGPU=1", NULL };
@@ -215,14 +239,9 @@ static void test_impossible_requests_are_kept_for_the_verb(void **state)
         const CtlVerb *verb = NULL;
         Error error = ERROR_NULL;
 
-        assert_int_equal(parse(words, &options, &verb, NULL), 0);
+        assert_int_equal(parse(words, &options, &verb, &error), -EINVAL);
         assert_contains(options.request.error.text, "--resources");
         assert_contains(options.request.error.text, "vcpu");
-        {
-                Ctl ctl = { .options = options };
-
-                assert_int_equal(verb->run(&ctl, &error), -EINVAL);
-        }
         assert_contains(error.text, "vcpu");
 }
 
@@ -359,6 +378,6 @@ static void test_help_of_each_verb(void **state)
 }
 
 TEST_MAIN(test_usage_table, test_values, test_forms_of_json, test_the_old_spelling_of_dry_run,
-          test_impossible_requests_are_kept_for_the_verb, test_hosts,
+          test_the_first_error_of_a_request_is_kept_for_the_check, test_hosts,
           test_hosts_file_can_repeat_the_hosts_of_the_command_line,
           test_help_wins_over_everything_else, test_help_of_all, test_help_of_each_verb)
