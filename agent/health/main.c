@@ -20,8 +20,8 @@
  * The position is printed after the messages of its lines, and not while a finding waits because
  * one of its rule and device was just printed (HEALTH_REPEAT_USEC). So the next start reads the
  * lines of a finding that was not printed, and can print a finding again. It does not make a
- * finding that needs cases before the entries that it reads again. Nor does it make one about an
- * NVMe controller that has left sysfs, because the addresses of controllers are not stored.
+ * finding that needs cases before the entries that it reads again. It makes none about an NVMe
+ * controller that has left sysfs, because the addresses of controllers are not stored.
  *
  * The lines come from the system journal of this host, from journal files in a folder, or as plain
  * lines from a named pipe. The agent cannot read /dev/kmsg, because it has no privilege; the
