@@ -150,6 +150,47 @@ static void heal(Agent *agent, const Case *row, AuditFinding findings[static 2])
 #define HERE     "host VCPU=8 DISK_GB=10; gpu<host VGPU=2; nic<host VGPU=2"
 #define ANYWHERE HERE "; other VCPU=8; store DISK_GB=100"
 
+static void run_cases(Fixture *fixture, const Case *cases, size_t n_cases)
+{
+        for (size_t n = 0; n < n_cases; n++) {
+                const Uuid i = make_uuid("i");
+                AuditFinding findings[2];
+                char left[256];
+                Agent agent;
+
+                trace[0] = '\0';
+                agent_begin_on(&agent, fixture, CLAIM_MODE_AUTO, HERE, ANYWHERE);
+                heal(&agent, &cases[n], findings);
+                fake_placement_format(&i, left);
+                if (findings[0].outcome != cases[n].outcomes[0] ||
+                    findings[1].outcome != cases[n].outcomes[1] ||
+                    strcmp(trace, cases[n].trace) != 0 || strcmp(left, cases[n].left) != 0)
+                        fail_msg("%s: %d %d \"%s\" \"%s\" (%s)", cases[n].about,
+                                 findings[0].outcome, findings[1].outcome, trace, left,
+                                 findings[0].error.text);
+                agent_end(&agent);
+        }
+}
+
+static void test_ends_of_claims(void **state)
+{
+        static const Case cases[] = {
+                { "nothing is written at a start", HELD, .remedy = AUDIT_REMEDY_RELEASE_SHARE,
+                  .only_ends = true, .trace = "d", .left = HELD },
+                { "but claims end", HELD, "VCPU=2", .remedy = AUDIT_REMEDY_END_CLAIM,
+                  .only_ends = true, .outcomes = { AUDIT_HEALED }, .trace = "ed", .left = HELD },
+                { "it ended", HELD, .remedy = AUDIT_REMEDY_END_CLAIM, .trace = "d", .left = HELD },
+                { "the claim stays if its guest is here again", HELD, "VCPU=2",
+                  .remedy = AUDIT_REMEDY_END_CLAIM, .runs = true, .outcomes = { AUDIT_FAILED },
+                  .trace = "d", .left = HELD },
+                { "and while another claim is made", HELD, "VCPU=2",
+                  .remedy = AUDIT_REMEDY_END_CLAIM, .locked = true, .outcomes = { AUDIT_FAILED },
+                  .trace = "d", .left = HELD },
+        };
+
+        run_cases(*state, cases, ARRAY_SIZE(cases));
+}
+
 static void test_table(void **state)
 {
         static const Case cases[] = {
@@ -183,17 +224,6 @@ static void test_table(void **state)
                   .left = HELD },
                 { "what is claimed is written", HELD, "VCPU=3", .remedy = AUDIT_REMEDY_WRITE_CLAIM,
                   .outcomes = { AUDIT_HEALED }, .trace = "rd", .left = "host VCPU=3,other VCPU=1" },
-                { "nothing is written at a start", HELD, .remedy = AUDIT_REMEDY_RELEASE_SHARE,
-                  .only_ends = true, .trace = "d", .left = HELD },
-                { "but claims end", HELD, "VCPU=2", .remedy = AUDIT_REMEDY_END_CLAIM,
-                  .only_ends = true, .outcomes = { AUDIT_HEALED }, .trace = "ed", .left = HELD },
-                { "it ended", HELD, .remedy = AUDIT_REMEDY_END_CLAIM, .trace = "d", .left = HELD },
-                { "the claim stays if its guest is here again", HELD, "VCPU=2",
-                  .remedy = AUDIT_REMEDY_END_CLAIM, .runs = true, .outcomes = { AUDIT_FAILED },
-                  .trace = "d", .left = HELD },
-                { "and while another claim is made", HELD, "VCPU=2",
-                  .remedy = AUDIT_REMEDY_END_CLAIM, .locked = true, .outcomes = { AUDIT_FAILED },
-                  .trace = "d", .left = HELD },
                 { "adopted soon", HELD, .remedy = AUDIT_REMEDY_ADOPT, .outcomes = { AUDIT_HEALED },
                   .trace = "ad", .left = HELD },
                 { "the operator named another consumer", HELD, .remedy = AUDIT_REMEDY_RELEASE_SHARE,
@@ -236,24 +266,8 @@ static void test_table(void **state)
                   .left = HELD },
         };
 
-        for (size_t n = 0; n < ARRAY_SIZE(cases); n++) {
-                const Uuid i = make_uuid("i");
-                AuditFinding findings[2];
-                char left[256];
-                Agent agent;
-
-                trace[0] = '\0';
-                agent_begin_on(&agent, *state, CLAIM_MODE_AUTO, HERE, ANYWHERE);
-                heal(&agent, &cases[n], findings);
-                fake_placement_format(&i, left);
-                if (findings[0].outcome != cases[n].outcomes[0] ||
-                    findings[1].outcome != cases[n].outcomes[1] ||
-                    strcmp(trace, cases[n].trace) != 0 || strcmp(left, cases[n].left) != 0)
-                        fail_msg("%s: %d %d \"%s\" \"%s\" (%s)", cases[n].about,
-                                 findings[0].outcome, findings[1].outcome, trace, left,
-                                 findings[0].error.text);
-                agent_end(&agent);
-        }
+        run_cases(*state, cases, ARRAY_SIZE(cases));
 }
 
-TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown, test_table)
+TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown, test_table,
+                test_ends_of_claims)
