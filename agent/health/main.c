@@ -475,14 +475,11 @@ static int read_lines(Helper *helper)
         int n, r = 1;
 
         for (n = 0; n < LINES_MAX; n++) {
-                const HealthLineInput input = { line.text, false, locate, helper->log };
-                HealthLineInput next = input;
-
                 r = read_line(helper->log, &line);
                 if (r <= 0)
                         break;
-                next.quiet = line.quiet;
-                r = health_observer_line(helper->observer, &next);
+                r = health_observer_line(helper->observer, line.text, line.quiet, locate,
+                                         helper->log);
                 if (r < 0)
                         return r;
         }

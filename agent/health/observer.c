@@ -46,6 +46,14 @@ typedef struct Controller {
         char name[HEALTH_NAME_SIZE], address[PCI_ADDRESS_SIZE];
 } Controller;
 
+/* The arguments of health_observer_line(). */
+typedef struct Line {
+        const char *text;
+        bool quiet;
+        int (*locate)(void *userdata, uint64_t *ret_usec, char ret_boot_id[HEALTH_BOOT_SIZE]);
+        void *userdata;
+} Line;
+
 struct HealthObserver {
         const HealthRules *rules;
         const char *sysfs, *boot_id;
@@ -171,8 +179,8 @@ static int note_good(HealthObserver *observer, HealthCase evidence)
 }
 
 /* Matches a line with one pattern, and notes the evidence. */
-static int apply_pattern(HealthObserver *observer, const HealthRule *rule,
-                         const HealthLineInput *line, bool recovers)
+static int apply_pattern(HealthObserver *observer, const HealthRule *rule, const Line *line,
+                         bool recovers)
 {
         char boot_id[HEALTH_BOOT_SIZE];
         HealthSubject subject;
@@ -199,17 +207,21 @@ static int apply_pattern(HealthObserver *observer, const HealthRule *rule,
         return recovers ? note_good(observer, evidence) : note_bad(observer, &evidence);
 }
 
-int health_observer_line(HealthObserver *observer, const HealthLineInput *line)
+int health_observer_line(HealthObserver *observer, const char *text, bool quiet,
+                         int (*locate)(void *userdata, uint64_t *ret_usec,
+                                       char ret_boot_id[HEALTH_BOOT_SIZE]),
+                         void *userdata)
 {
+        const Line line = { text, quiet, locate, userdata };
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < observer->rules->n_items; i++) {
                 const HealthRule *rule = observer->rules->items[i];
 
                 if (rule->pattern)
-                        r = apply_pattern(observer, rule, line, false);
+                        r = apply_pattern(observer, rule, &line, false);
                 if (r == 0 && rule->recovery)
-                        r = apply_pattern(observer, rule, line, true);
+                        r = apply_pattern(observer, rule, &line, true);
         }
         return r;
 }

@@ -14,15 +14,6 @@
 
 typedef struct HealthObserver HealthObserver;
 
-/* A line of the kernel, borrowed. locate() returns its time (CLOCK_REALTIME) and boot. It is called
- * only for a line that matches a rule and names a device whose address is known. */
-typedef struct HealthLineInput {
-        const char *text;
-        bool quiet; /* see HealthCase */
-        int (*locate)(void *userdata, uint64_t *ret_usec, char ret_boot_id[HEALTH_BOOT_SIZE]);
-        void *userdata;
-} HealthLineInput;
-
 /* Creates an observer. rules and the texts are borrowed. sysfs is "/sys", boot_id this boot.
  * -ENOMEM. */
 int health_observer_new(HealthObserver **ret, const HealthRules *rules, const char *sysfs,
@@ -30,10 +21,15 @@ int health_observer_new(HealthObserver **ret, const HealthRules *rules, const ch
 HealthObserver *health_observer_free(HealthObserver *observer);
 DEFINE_CLEANUP(HealthObserver *, health_observer_free);
 
-/* Applies all rules to a line. Evidence of another boot is ignored if the rule ends with the boot.
- * Evidence about an NVMe controller with an unknown address, or whose time is unknown, is ignored
- * too. Returns -ENOMEM. */
-int health_observer_line(HealthObserver *observer, const HealthLineInput *line);
+/* Applies all rules to a line of the kernel, which is borrowed. quiet: see HealthCase. locate()
+ * returns the time of the line (CLOCK_REALTIME) and its boot. It is called only for a line that
+ * matches a rule. Evidence of another boot is ignored if the rule ends with the boot. Evidence about
+ * an NVMe controller with an unknown address, or whose time is unknown, is ignored too. Returns
+ * -ENOMEM. */
+int health_observer_line(HealthObserver *observer, const char *text, bool quiet,
+                         int (*locate)(void *userdata, uint64_t *ret_usec,
+                                       char ret_boot_id[HEALTH_BOOT_SIZE]),
+                         void *userdata);
 
 /* Forgets the evidence of all lines, because they will be read again. The readings of sysfs stay.
  */

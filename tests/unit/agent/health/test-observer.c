@@ -67,10 +67,8 @@ static int locate(void *userdata, uint64_t *ret_usec, char ret_boot_id[HEALTH_BO
 
 static void line(const char *text)
 {
-        const HealthLineInput input = { .text = text, .locate = locate };
-
         scene.now_usec += SEC / 10;
-        assert_int_equal(health_observer_line(scene.observer, &input), 0);
+        assert_int_equal(health_observer_line(scene.observer, text, false, locate, NULL), 0);
 }
 
 static void read_after(uint64_t usec)
