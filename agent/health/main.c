@@ -398,13 +398,14 @@ static void print_problem(const char *text, void *userdata)
         (void)print(&message);
 }
 
-static int print_state(Helper *helper)
+/* Prints the state. waits: a message is left, so the position stays out. */
+static int print_state(Helper *helper, bool waits)
 {
         HealthMessage message = { .kind = HEALTH_STATE, .n_rules = helper->rules.n_items };
 
         snprintf(message.text, sizeof(message.text), "%s", helper->log_error.text);
         text_trim_cut(message.text);
-        if (helper->log && !health_observer_waits(helper->observer)) {
+        if (helper->log && !waits) {
                 get_cursor(helper->log, message.cursor);
                 if (message.cursor[0])
                         strcpy(helper->cursor, message.cursor);
@@ -494,16 +495,18 @@ static int print_due(Helper *helper)
 {
         HealthMessage message;
         bool any = false;
-        int r = 0;
+        int r, taken;
 
-        while (r == 0 &&
-               health_observer_take(helper->observer, clock_usec(CLOCK_MONOTONIC), &message)) {
+        while ((taken = health_observer_take(helper->observer, clock_usec(CLOCK_MONOTONIC),
+                                             &message)) > 0) {
                 any = true;
                 r = print(&message);
+                if (r < 0)
+                        return r;
         }
-        if (r == 0 && (any || helper->state_usec <= clock_usec(CLOCK_MONOTONIC)))
-                r = print_state(helper);
-        return r;
+        return any || helper->state_usec <= clock_usec(CLOCK_MONOTONIC)
+                       ? print_state(helper, taken < 0)
+                       : 0;
 }
 
 /* Waits for lines, for the end of the agent, or for the next work that is due. */
@@ -599,7 +602,7 @@ static int run(Helper *helper, Error *reterr)
         if (r < 0)
                 return r;
         if (helper->rules.n_items == 0)
-                return print_state(helper);
+                return print_state(helper, false);
         return watch(helper, reterr);
 }
 

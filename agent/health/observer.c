@@ -381,7 +381,14 @@ static void copy_cases(const HealthCases *cases, HealthMessage *ret)
         ret->last_usec = cases->last_usec;
 }
 
-bool health_observer_take(HealthObserver *observer, uint64_t now_usec, HealthMessage *ret)
+/* Returns true if a message was not taken, whether it is due or not. */
+static bool is_left(const HealthObserver *observer)
+{
+        return health_history_due_in_usec(observer->bad, 0) != UINT64_MAX ||
+               health_history_due_in_usec(observer->good, 0) != UINT64_MAX;
+}
+
+int health_observer_take(HealthObserver *observer, uint64_t now_usec, HealthMessage *ret)
 {
         HealthMessage message = { .kind = HEALTH_RECOVERED };
         HealthCases cases;
@@ -389,10 +396,10 @@ bool health_observer_take(HealthObserver *observer, uint64_t now_usec, HealthMes
         if (health_history_take(observer->good, now_usec, &cases)) {
                 copy_cases(&cases, &message);
                 *ret = message;
-                return true;
+                return 1;
         }
         if (!health_history_take(observer->bad, now_usec, &cases))
-                return false;
+                return is_left(observer) ? -EAGAIN : 0;
         copy_cases(&cases, &message);
         message.kind = HEALTH_FINDING;
         message.first_usec = cases.first_usec;
@@ -401,13 +408,7 @@ bool health_observer_take(HealthObserver *observer, uint64_t now_usec, HealthMes
         message.lift = cases.rule->lift;
         message.reports = cases.rule->reports;
         *ret = message;
-        return true;
-}
-
-bool health_observer_waits(const HealthObserver *observer)
-{
-        return health_history_due_in_usec(observer->bad, 0) != UINT64_MAX ||
-               health_history_due_in_usec(observer->good, 0) != UINT64_MAX;
+        return 1;
 }
 
 uint64_t health_observer_due_in_usec(const HealthObserver *observer, uint64_t now_usec)

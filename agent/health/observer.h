@@ -41,11 +41,9 @@ void health_observer_forget_lines(HealthObserver *observer);
 int health_observer_read(HealthObserver *observer, uint64_t now_usec, uint64_t real_usec);
 
 /* Takes the next message that is due, HEALTH_RECOVERED before HEALTH_FINDING. now_usec is
- * CLOCK_MONOTONIC. Returns false if there is none. */
-bool health_observer_take(HealthObserver *observer, uint64_t now_usec, HealthMessage *ret);
-
-/* Returns true if a message was not taken, whether it is due or not. */
-bool health_observer_waits(const HealthObserver *observer);
+ * CLOCK_MONOTONIC. Returns 1, 0 if no message is left, or -EAGAIN if those that are left are due
+ * later. */
+int health_observer_take(HealthObserver *observer, uint64_t now_usec, HealthMessage *ret);
 
 /* Returns the microseconds until a reading or a message is due; UINT64_MAX: never. */
 uint64_t health_observer_due_in_usec(const HealthObserver *observer, uint64_t now_usec);
