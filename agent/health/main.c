@@ -452,7 +452,7 @@ static void open_log(Helper *helper)
 {
         helper->log_error = ERROR_NULL;
         helper->source.cursor = helper->cursor[0] ? helper->cursor : NULL;
-        helper->source.back_usec = health_rules_longest(&helper->rules);
+        helper->source.back_usec = helper->rules.longest_usec;
         helper->source.boot_id = helper->boot_id;
         if (open_lines(&helper->log, &helper->source, &helper->log_error) == 0)
                 health_observer_forget_lines(helper->observer);

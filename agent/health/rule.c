@@ -52,15 +52,6 @@ void health_rules_done(HealthRules *rules)
         *rules = HEALTH_RULES_INIT;
 }
 
-uint64_t health_rules_longest(const HealthRules *rules)
-{
-        uint64_t longest = 0;
-
-        for (size_t i = 0; i < rules->n_items; i++)
-                longest = MAX(longest, rules->items[i]->within_usec);
-        return longest;
-}
-
 static const char *const lifts[] = {
         [HEALTH_LIFT_BOOT] = "boot",
         [HEALTH_LIFT_RECOVERY] = "recovery",
@@ -347,9 +338,11 @@ static int read_rule(Reader *reader, const yaml_node_t *node)
         if (r == 0)
                 r = array_grow(&reader->rules->items, sizeof(HealthRule *), reader->rules->n_items,
                                &reader->rules->n_allocated);
-        if (r == 0)
-                reader->rules->items[reader->rules->n_items++] = TAKE_PTR(rule);
-        return r;
+        if (r < 0)
+                return r;
+        reader->rules->longest_usec = MAX(reader->rules->longest_usec, rule->within_usec);
+        reader->rules->items[reader->rules->n_items++] = TAKE_PTR(rule);
+        return 0;
 }
 
 /* Reads the list of rules. After HEALTH_RULES_MAX problems the rest of the file is skipped, so an

@@ -58,6 +58,7 @@ typedef struct HealthRule {
 typedef struct HealthRules {
         HealthRule **items;
         size_t n_items, n_allocated;
+        uint64_t longest_usec; /* the longest time of the rules; 0: there are none */
 } HealthRules;
 
 #define HEALTH_RULES_INIT ((HealthRules){ 0 })
@@ -69,6 +70,3 @@ void health_rules_done(HealthRules *rules);
  * Returns 0, even if rules were skipped, or -ENOMEM; rules that were added before stay. */
 int health_rules_add(HealthRules *rules, const char *source, const char *text, size_t n,
                      void (*problem)(const char *text, void *userdata), void *userdata);
-
-/* Returns the longest time of all rules; 0 without rules. */
-uint64_t health_rules_longest(const HealthRules *rules);
