@@ -24,7 +24,7 @@ static bool is_covered(const HealthFacts *facts)
                health_lift_from_text(cordon->rule.lift) >= facts->finding->lift;
 }
 
-static bool is_about(const HealthSighting *sighting, const HealthMessage *finding)
+static bool is_about(const struct HealthSighting *sighting, const HealthMessage *finding)
 {
         return strcmp(sighting->rule, finding->rule) == 0 &&
                strcmp(sighting->address, finding->address) == 0;
@@ -39,7 +39,7 @@ static size_t count_guests(const HealthFacts *facts)
         size_t n = 0;
 
         for (size_t i = 0; i < facts->sightings->n_items; i++) {
-                const HealthSighting *sighting = &facts->sightings->items[i];
+                const struct HealthSighting *sighting = &facts->sightings->items[i];
 
                 n += is_about(sighting, finding) && sighting->usec > facts->cordon.lifted_usec &&
                      sighting->usec + finding->within_usec >= finding->last_usec;
@@ -82,7 +82,7 @@ void health_sightings_note(HealthSightings *sightings, const HealthMessage *find
         if (at == sightings->n_items)
                 sightings->n_items++;
         sightings->items[at] =
-                (HealthSighting){ .consumer = *consumer, .usec = finding->last_usec };
+                (struct HealthSighting){ .consumer = *consumer, .usec = finding->last_usec };
         strcpy(sightings->items[at].rule, finding->rule);
         strcpy(sightings->items[at].address, finding->address);
 }

@@ -22,18 +22,16 @@ typedef enum HealthDecision {
         _HEALTH_DECISION_MAX,
 } HealthDecision;
 
-/* Cases in which a known guest had the device. */
-typedef struct HealthSighting {
-        char rule[HEALTH_RULE_NAME_MAX + 1];
-        char address[PCI_ADDRESS_SIZE];
-        Uuid consumer;
-        uint64_t usec; /* CLOCK_REALTIME of the last such case */
-} HealthSighting;
-
 #define HEALTH_SIGHTINGS_MAX 256
 
+/* Cases in which a known guest had a device. */
 typedef struct HealthSightings {
-        HealthSighting items[HEALTH_SIGHTINGS_MAX];
+        struct HealthSighting {
+                char rule[HEALTH_RULE_NAME_MAX + 1];
+                char address[PCI_ADDRESS_SIZE];
+                Uuid consumer;
+                uint64_t usec; /* CLOCK_REALTIME of the last such case */
+        } items[HEALTH_SIGHTINGS_MAX];
         size_t n_items;
 } HealthSightings;
 

@@ -23,9 +23,9 @@ DEFINE_CLEANUP(HealthObserver *, health_observer_free);
 
 /* Applies all rules to a line of the kernel, which is borrowed. quiet: see HealthCase. locate()
  * returns the time of the line (CLOCK_REALTIME) and its boot. It is called only for a line that
- * matches a rule. Evidence of another boot is ignored if the rule ends with the boot. Evidence about
- * an NVMe controller with an unknown address, or whose time is unknown, is ignored too. Returns
- * -ENOMEM. */
+ * matches a rule. Evidence of another boot is ignored if the rule ends with the boot. Evidence
+ * about an NVMe controller with an unknown address, or whose time is unknown, is ignored too.
+ * Returns -ENOMEM. */
 int health_observer_line(HealthObserver *observer, const char *text, bool quiet,
                          int (*locate)(void *userdata, uint64_t *ret_usec,
                                        char ret_boot_id[HEALTH_BOOT_SIZE]),

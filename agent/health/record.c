@@ -21,7 +21,7 @@
 
 #define HEALTH_FORMAT "compute-agent-health/1"
 
-static void report_done(HealthReport *report)
+static void report_done(struct HealthReport *report)
 {
         free(report->device);
         free(report->rule);
@@ -32,7 +32,7 @@ static void report_done(HealthReport *report)
 static void drop_report(HealthRecord *record, size_t i)
 {
         report_done(&record->reports[i]);
-        array_close(record->reports, sizeof(HealthReport), &record->n_reports, i);
+        array_close(record->reports, sizeof(struct HealthReport), &record->n_reports, i);
 }
 
 void health_record_done(HealthRecord *record)
@@ -54,7 +54,7 @@ static void update_words(HealthRecord *record)
         if (!file)
                 return;
         for (size_t i = 0; i < record->n_reports; i++) {
-                const HealthReport *report = &record->reports[i];
+                const struct HealthReport *report = &record->reports[i];
 
                 fprintf(file, "%s%s, rule %s: %s", i > 0 ? "; " : "", report->device, report->rule,
                         report->line);
@@ -73,7 +73,7 @@ static json_t *reports_to_json(const HealthRecord *record)
         _cleanup_json_ json_t *array = json_array();
 
         for (size_t i = 0; array && i < record->n_reports; i++) {
-                const HealthReport *report = &record->reports[i];
+                const struct HealthReport *report = &record->reports[i];
 
                 if (json_array_append_new(
                             array, json_pack("{ss ss ss ss sb}", "device", report->device, "rule",
@@ -89,7 +89,7 @@ static json_t *sightings_to_json(const HealthSightings *sightings)
         _cleanup_json_ json_t *array = json_array();
 
         for (size_t i = 0; array && i < sightings->n_items; i++) {
-                const HealthSighting *sighting = &sightings->items[i];
+                const struct HealthSighting *sighting = &sightings->items[i];
 
                 if (json_array_append_new(array, json_pack("{ss ss ss sI}", "rule", sighting->rule,
                                                            "address", sighting->address, "consumer",
@@ -115,8 +115,8 @@ int health_record_save(const HealthRecord *record, Error *reterr)
 static int add_report(HealthRecord *record, const char *device, const char *rule, const char *line,
                       const char *boot_id, bool lasts)
 {
-        HealthReport report = { strdup(device), strdup(rule), strdup(line), strdup(boot_id),
-                                lasts };
+        struct HealthReport report = { strdup(device), strdup(rule), strdup(line), strdup(boot_id),
+                                       lasts };
 
         if (!report.device || !report.rule || !report.line || !report.boot_id) {
                 report_done(&report);

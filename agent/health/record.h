@@ -10,17 +10,15 @@
 
 #define HEALTH_REPORTS_MAX 64
 
-/* A device that a rule has reported. The texts are owned. */
-typedef struct HealthReport {
-        char *device; /* name of the device, as a cordon would have it */
-        char *rule, *line, *boot_id;
-        bool lasts; /* stays after this boot */
-} HealthReport;
-
 typedef struct HealthRecord {
         char *path;
         char cursor[HEALTH_CURSOR_SIZE]; /* "": nothing was read */
-        HealthReport reports[HEALTH_REPORTS_MAX];
+        /* The devices that rules have reported. The texts are owned. */
+        struct HealthReport {
+                char *device; /* name of the device, as a cordon would have it */
+                char *rule, *line, *boot_id;
+                bool lasts; /* stays after this boot */
+        } reports[HEALTH_REPORTS_MAX];
         size_t n_reports;
         HealthSightings sightings;
         char *words; /* the reports; "": none; each call that changes the reports can free and
