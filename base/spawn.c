@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Tests: tests/unit/drivers/host/test-rbd.c tests/unit/agent/health/test-child.c */
+/* Tests: tests/unit/drivers/host/test-rbd.c tests/unit/agent/health/test-monitor.c */
 
 #include "base/spawn.h"
 

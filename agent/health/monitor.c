@@ -2,6 +2,10 @@
 
 /* Runs the helper, and acts on its messages. health_judge() decides, this file acts.
  *
+ * The end of the helper is the end of its pipe, so no SIGCHLD is needed. The environment variable
+ * COMPUTE_AGENT_HEALTH names another program, for tests. The buffer has the size of one message: a
+ * full buffer without a newline is an error.
+ *
  * A finding is stored as a cordon before the position behind its line is stored. So a finding about
  * a line is not lost in a crash, unless its NVMe controller has left sysfs (main.c). One that is
  * repeated changes nothing. If the disk refuses the cordon, the helper is started again at the last
@@ -12,27 +16,162 @@
  * One timer serves three purposes: the next start of the helper (or the next look whether the host
  * is known), the end of a helper that does not end at once, and the limit of its silence.
  *
- * Tests: tests/integration/agent/test_health.py */
+ * Tests: tests/unit/agent/health/test-monitor.c tests/integration/agent/test_health.py */
 
 #include "agent/health/monitor.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <systemd/sd-id128.h>
 
-#include "agent/health/child.h"
 #include "agent/health/record.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/message-ids.h"
+#include "base/spawn.h"
 #include "base/text.h"
 
+#define PROGRAM        "compute-agent-health"
 #define PAUSE_MIN_USEC (1 * USEC_PER_SEC)    /* before a helper that ended is started again */
 #define PAUSE_MAX_USEC (60 * USEC_PER_SEC)   /* the longest such pause */
 #define STABLE_USEC    (60 * USEC_PER_SEC)   /* a helper that ran this long did not end at once */
 #define SILENCE_USEC   (60 * USEC_PER_SEC)   /* a helper without HEALTH_STATE is killed */
 #define END_USEC       (100 * USEC_PER_MSEC) /* interval of the checks whether it has ended */
 #define SAVE_USEC      (60 * USEC_PER_SEC)   /* interval of the writes of the position */
+
+/* The process and its pipe. No function waits for the process, except child_free() for about 20 ms:
+ * a process that waits for a disk that hangs cannot be killed at once. */
+
+typedef struct Child {
+        pid_t pid; /* 0: the process was reaped */
+        int fd;    /* read end of the pipe */
+        int status;
+        char bytes[HEALTH_MESSAGE_MAX];
+        size_t n_bytes, begin; /* bytes that were read, and where the next line begins */
+} Child;
+
+/* Ends the process with SIGKILL. graceful: it has closed its pipe, so it ends without a signal.
+ * Returns true if it has ended, with a description such as "exit code 1" or "signal 9" in text,
+ * which has size bytes. Otherwise the caller calls again later, not graceful. */
+static bool child_end(Child *child, bool graceful, char *text, size_t size)
+{
+        if (child->pid > 0 && !graceful)
+                (void)kill(child->pid, SIGKILL);
+        if (child->pid > 0 && waitpid(child->pid, &child->status, WNOHANG) == 0)
+                return false;
+        child->pid = 0;
+        if (WIFSIGNALED(child->status))
+                snprintf(text, size, "signal %d", WTERMSIG(child->status));
+        else
+                snprintf(text, size, "exit code %d", WEXITSTATUS(child->status));
+        return true;
+}
+
+/* Kills the process, and waits for its end. One that does not end within 20 ms is left behind. */
+static Child *child_free(Child *child)
+{
+        char text[32];
+
+        if (!child)
+                return NULL;
+        for (int i = 0; i < 20 && !child_end(child, false, text, sizeof(text)); i++)
+                usleep(1000);
+        closep(&child->fd);
+        free(child);
+        return NULL;
+}
+DEFINE_CLEANUP(Child *, child_free);
+
+/* Finds the program: that of the environment, or the one beside this one, or where it was
+ * installed. */
+static void find_program(char path[static PATH_MAX])
+{
+        const char *other = getenv("COMPUTE_AGENT_HEALTH");
+        char self[PATH_MAX];
+        ssize_t n = readlink("/proc/self/exe", self, sizeof(self));
+        const char *slash = n > 0 ? memrchr(self, '/', (size_t)n) : NULL;
+
+        if (other && snprintf(path, PATH_MAX, "%s", other) < PATH_MAX)
+                return;
+        if (slash &&
+            snprintf(path, PATH_MAX, "%.*s/" PROGRAM, (int)(slash - self), self) < PATH_MAX &&
+            access(path, X_OK) == 0)
+                return;
+        snprintf(path, PATH_MAX, "%s/" PROGRAM, LIBEXECDIR);
+}
+
+/* Starts the helper. cursor: see HealthMessage, "" for none. Returns a negative errno with words.
+ */
+static int child_start(Child **ret, const char *cursor, Error *reterr)
+{
+        _cleanup_(child_freep) Child *child = calloc(1, sizeof(Child));
+        _cleanup_free_ char *option = text_format("--cursor=%s", cursor);
+        char path[PATH_MAX];
+        char *const argv[] = { (char *)(uintptr_t)PROGRAM, cursor[0] ? option : NULL, NULL };
+        int pipes[2], r;
+        pid_t pid = 0;
+
+        if (!child)
+                return error_oom(reterr);
+        child->fd = -EBADF;
+        if (!option)
+                return error_oom(reterr);
+        if (pipe2(pipes, O_CLOEXEC) < 0)
+                return error_setf(reterr, errno, "pipe: %s", strerror(errno));
+        child->fd = pipes[0];
+        find_program(path);
+        r = fcntl(child->fd, F_SETFL, O_NONBLOCK) < 0
+                    ? -errno
+                    : spawn(path, argv, pipes[1], -1, false, &pid);
+        close(pipes[1]);
+        if (r < 0)
+                return error_setf(reterr, r, "%s: %s", path, strerror(-r));
+        child->pid = pid;
+        *ret = TAKE_PTR(child);
+        return 0;
+}
+
+/* Reads available bytes, at most as many as one message can have. Moves the bytes that were not
+ * taken to the start of the buffer first, which invalidates the last line. Returns 1 if there are
+ * bytes, which can lack a complete line, 0 if none came, or -EPIPE at the end of the helper.
+ * Returns -EBADMSG for a line that is too long, or another negative errno of the read. */
+static int child_read(Child *child)
+{
+        ssize_t n;
+
+        memmove(child->bytes, child->bytes + child->begin, child->n_bytes - child->begin);
+        child->n_bytes -= child->begin;
+        child->begin = 0;
+        if (child->n_bytes == sizeof(child->bytes))
+                return memchr(child->bytes, '\n', child->n_bytes) ? 1 : -EBADMSG;
+        n = read(child->fd, child->bytes + child->n_bytes, sizeof(child->bytes) - child->n_bytes);
+        if (n < 0)
+                return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+        if (n == 0)
+                return -EPIPE;
+        child->n_bytes += (size_t)n;
+        return 1;
+}
+
+/* Takes the next complete line, without its newline. It is borrowed until the next read. Returns
+ * NULL if there is none. */
+static const char *child_take(Child *child, size_t *ret_n)
+{
+        const char *begin = child->bytes + child->begin;
+        const char *end = memchr(begin, '\n', child->n_bytes - child->begin);
+
+        if (!end)
+                return NULL;
+        *ret_n = (size_t)(end - begin);
+        child->begin += *ret_n + 1;
+        return begin;
+}
+
+/* The monitor */
 
 typedef enum MonitorState {
         MONITOR_IDLE,    /* the host has no rules */
@@ -49,7 +188,7 @@ struct HealthMonitor {
         bool has_rules, ended_boot;
         bool restarts_at_once; /* a reload was requested: the next start has no pause */
         bool was_killed;       /* the monitor ends the helper, and has set the reason as error */
-        HealthChild *child;
+        Child *child;
         sd_event_source *pipe, *more, *timer;
         uint64_t started_usec, pause_usec; /* CLOCK_MONOTONIC; the last pause */
         uint64_t saved_usec;               /* CLOCK_MONOTONIC of the last write of the record */
@@ -65,7 +204,7 @@ HealthMonitor *health_monitor_free(HealthMonitor *monitor)
         sd_event_source_disable_unref(monitor->pipe);
         sd_event_source_disable_unref(monitor->more);
         sd_event_source_disable_unref(monitor->timer);
-        health_child_free(monitor->child);
+        child_free(monitor->child);
         if (monitor->is_changed)
                 (void)health_record_save(&monitor->record, NULL);
         health_record_done(&monitor->record);
@@ -153,11 +292,11 @@ static void finish_child(HealthMonitor *monitor, bool graceful)
 {
         char end[32], words[100];
 
-        if (!health_child_end(monitor->child, graceful, end, sizeof(end))) {
+        if (!child_end(monitor->child, graceful, end, sizeof(end))) {
                 set_timer(monitor, END_USEC);
                 return;
         }
-        monitor->child = health_child_free(monitor->child);
+        monitor->child = child_free(monitor->child);
         if (!monitor->has_rules && strcmp(end, "exit code 0") == 0 && !monitor->restarts_at_once) {
                 monitor->state = MONITOR_IDLE;
                 (void)sd_event_source_set_enabled(monitor->timer, SD_EVENT_OFF);
@@ -399,7 +538,7 @@ static int handle_next(HealthMonitor *monitor)
         size_t n;
         int r;
 
-        line = health_child_take(monitor->child, &n);
+        line = child_take(monitor->child, &n);
         if (!line)
                 return 0;
         r = health_message_from_text(line, n, &message, &error);
@@ -418,7 +557,7 @@ static int on_pipe(sd_event_source *source, int fd, uint32_t events, void *userd
 {
         HealthMonitor *monitor = userdata;
         Error error = ERROR_NULL;
-        int r = health_child_read(monitor->child);
+        int r = child_read(monitor->child);
         bool ended = r == -EPIPE;
 
         if (r > 0 || ended)
@@ -477,7 +616,7 @@ static void start(HealthMonitor *monitor)
 {
         const HealthHost host = monitor->config.get_host(monitor->config.userdata);
         Error error = ERROR_NULL;
-        int fd, r;
+        int r;
 
         if (!host.tree || !host.snapshot) {
                 set_timer(monitor, PAUSE_MIN_USEC);
@@ -489,17 +628,17 @@ static void start(HealthMonitor *monitor)
                 return;
         }
         monitor->ended_boot = true;
-        r = health_child_start(&monitor->child, monitor->record.cursor, &fd, &error);
+        r = child_start(&monitor->child, monitor->record.cursor, &error);
         if (r >= 0) {
-                r = sd_event_add_io(monitor->config.event, &monitor->pipe, fd, EPOLLIN, on_pipe,
-                                    monitor);
+                r = sd_event_add_io(monitor->config.event, &monitor->pipe, monitor->child->fd,
+                                    EPOLLIN, on_pipe, monitor);
                 /* Calls and polls come first. */
                 if (r >= 0)
                         (void)sd_event_source_set_priority(monitor->pipe,
                                                            SD_EVENT_PRIORITY_NORMAL + 10);
         }
         if (r < 0) {
-                monitor->child = health_child_free(monitor->child);
+                monitor->child = child_free(monitor->child);
                 set_error(monitor, error_text(&error, r));
                 pause_start(monitor);
                 return;

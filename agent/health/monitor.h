@@ -53,8 +53,8 @@ typedef struct HealthMonitorConfig {
  * host are known: it ends cordons and reports of another boot that end with it, and starts the
  * helper. Returns -ENOMEM or an error of sd-event. */
 int health_monitor_new(HealthMonitor **ret, const HealthMonitorConfig *config);
-/* Kills the helper (health_child_free()), and writes changes that were not written. NULL is
- * allowed. Returns NULL. */
+/* Kills the helper, waits up to 20 ms for its end, and writes changes that were not written. NULL
+ * is allowed. Returns NULL. */
 HealthMonitor *health_monitor_free(HealthMonitor *monitor);
 DEFINE_CLEANUP(HealthMonitor *, health_monitor_free);
 

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Tests how the monitor runs its helper, which is a script here. */
+
+#include "agent/health/monitor.h"
+
+#include "agent/health/record.h"
+#include "base/log.h"
+#include "tests/fixtures/host.h"
+#include "tests/fixtures/scratch-folder.h"
+
+static struct {
+        char *folder;
+        sd_event *event;
+        Cordon *cordon;
+        ProviderTree *tree;
+        Snapshot *snapshot;
+        HealthView view;
+        char errors[512]; /* errors of the view, in their order */
+} scene;
+
+static HealthHost get_host(void *userdata)
+{
+        return (HealthHost){ .tree = scene.tree, .snapshot = scene.snapshot };
+}
+
+static void on_changed(bool cordons, void *userdata)
+{
+        size_t n = strlen(scene.errors);
+
+        assert_false(cordons);
+        snprintf(scene.errors + n, sizeof(scene.errors) - n, "%s%s", n > 0 ? "; " : "",
+                 scene.view.error ? scene.view.error : "none");
+}
+
+/* Stores a position, which the helper gets. */
+static int begin(void **state)
+{
+        HealthRecord record;
+
+        scene.folder = scratch_folder_make();
+        scene.errors[0] = '\0';
+        scene.tree = make_tree("host VCPU=8");
+        scene.snapshot = host_new("");
+        assert_true(sd_event_new(&scene.event) >= 0);
+        assert_int_equal(cordon_new(&scene.cordon, scene.folder, false, NULL), 0);
+        assert_int_equal(health_record_load(&record, scene.folder, NULL), 0);
+        strcpy(record.cursor, "s=1");
+        assert_int_equal(health_record_save(&record, NULL), 0);
+        health_record_done(&record);
+        return 0;
+}
+
+static int end(void **state)
+{
+        cordon_free(scene.cordon);
+        sd_event_unref(scene.event);
+        snapshot_unref(scene.snapshot);
+        provider_tree_free(scene.tree);
+        scratch_folder_remove(scene.folder);
+        return 0;
+}
+
+/* Runs a monitor with this program as its helper until the view has had these errors. */
+static void expect(const char *program, const char *errors)
+{
+        const HealthMonitorConfig config = { .event = scene.event,
+                                             .state_dir = scene.folder,
+                                             .root = make_uuid("host"),
+                                             .cordon = scene.cordon,
+                                             .get_host = get_host,
+                                             .view = &scene.view,
+                                             .changed = on_changed };
+        _cleanup_(health_monitor_freep) HealthMonitor *monitor = NULL;
+
+        setenv("COMPUTE_AGENT_HEALTH", program, 1);
+        assert_int_equal(health_monitor_new(&monitor, &config), 0);
+        while (strlen(scene.errors) < strlen(errors))
+                assert_true(sd_event_run(scene.event, 10 * USEC_PER_SEC) > 0);
+        assert_string_equal(scene.errors, errors);
+}
+
+static void expect_of_script(const char *script, const char *errors)
+{
+        _cleanup_free_ char *path = scratch_path(scene.folder, "helper");
+
+        scratch_write(scene.folder, "helper", script);
+        scratch_chmod(scene.folder, "helper", 0755);
+        expect(path, errors);
+}
+
+#define STATE "{\"kind\": \"state\", \"n_rules\": 1, \"cursor\": \"\", \"text\": \""
+
+/* The helper gets the position. A line can arrive in two parts. */
+static void test_lines(void **state)
+{
+        expect_of_script("#!/bin/sh\n"
+                         "printf '" STATE "%s\"}\\n" STATE "b' \"$1\"; sleep 0.1; echo 'c\"}'\n"
+                         "exit 3\n",
+                         "--cursor=s=1; bc; compute-agent-health ended with exit code 3");
+}
+
+static void test_a_helper_that_is_killed(void **state)
+{
+        expect_of_script("#!/bin/sh\nkill -9 $$\n", "compute-agent-health ended with signal 9");
+}
+
+static void test_a_line_that_is_too_long(void **state)
+{
+        expect_of_script("#!/bin/sh\nexec cat /dev/zero\n",
+                         "A message of compute-agent-health: Bad message");
+}
+
+static void test_a_program_that_is_missing(void **state)
+{
+        expect("/nonexistent/helper", "/nonexistent/helper: No such file or directory");
+}
+
+TEST_MAIN_AFTER(log_set_level(LOG_EMERG), begin, end, test_lines, test_a_helper_that_is_killed,
+                test_a_line_that_is_too_long, test_a_program_that_is_missing)
