@@ -10,16 +10,35 @@
  * after HEALTH_RULES_MAX. A file that is too large, too deep, not YAML or without a list "rules" is
  * skipped as a whole. Other members of a file, and its documents after the first, are ignored. Each
  * problem is reported to the caller in words. The rest of a file after HEALTH_RULES_MAX problems is
- * skipped without words. */
+ * skipped without words.
+ *
+ * A pattern is a regular expression that is matched with lines of the kernel. It has exactly one of
+ * two named groups: "address" is a PCI address in the line, and "nvme" is the name of an NVMe
+ * controller ("nvme0"). Length, steps, depth and memory of a match are limited, so a hostile line
+ * costs a bounded time. A pattern is used by one thread at a time, because a match writes to its
+ * memory. In agent/, only rule.c calls PCRE2. */
 
-#include "agent/health/pattern.h"
 #include "agent/state/yaml-text.h"
+#include "drivers/host/snapshot.h"
 
 #define HEALTH_RULES_MAX     256 /* rules of all files */
 #define HEALTH_RULE_NAME_MAX 64  /* bytes of a name */
 #define HEALTH_COUNT_MAX     100 /* largest count */
 #define HEALTH_GUESTS_MAX    8   /* largest number of guests */
 #define HEALTH_WITHIN_MAX    (UINT64_C(30) * 24 * 3600 * USEC_PER_SEC)
+
+/* Longest pattern and longest line that is matched, in bytes. The rest of a line is ignored. */
+#define HEALTH_PATTERN_MAX 512
+#define HEALTH_LINE_MAX    1024
+#define HEALTH_NAME_SIZE   32 /* bytes of the name of a controller, with the NUL */
+
+typedef struct HealthPattern HealthPattern;
+
+/* The device that a line names. Exactly one member is not "". */
+typedef struct HealthSubject {
+        char address[PCI_ADDRESS_SIZE];
+        char nvme[HEALTH_NAME_SIZE];
+} HealthSubject;
 
 /* The kind of evidence. */
 typedef enum HealthEvidence {
@@ -70,3 +89,8 @@ void health_rules_done(HealthRules *rules);
  * Returns 0, even if rules were skipped, or -ENOMEM; rules that were added before stay. */
 int health_rules_add(HealthRules *rules, const char *source, const char *text, size_t n,
                      void (*problem)(const char *text, void *userdata), void *userdata);
+
+/* Returns true if the line matches and names a device: an address that can be parsed, or a name of
+ * letters and digits. Only the first match in the line counts. A match that reaches a limit is no
+ * match. "0000:41:00" without a function means function 0, and "41:00.0" means domain 0. */
+bool health_pattern_match(const HealthPattern *pattern, const char *line, HealthSubject *ret);

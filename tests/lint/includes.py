@@ -78,7 +78,7 @@ FENCES = [
     ('libvirt', re.compile(r'libvirt/'), re.compile(r'drivers/libvirt/')),
     ('libxml2', re.compile(r'(libxml2/)?libxml/'), re.compile(r'drivers/libvirt/')),
     ('libudev', re.compile(r'libudev\.h'), re.compile(r'drivers/linux/')),
-    ('pcre2', re.compile(r'pcre2'), re.compile(r'(drivers/host/pci-spec|agent/health/pattern)\.c$')),
+    ('pcre2', re.compile(r'pcre2'), re.compile(r'(drivers/host/pci-spec|agent/health/rule)\.c$')),
     ('sqlite3', re.compile(r'sqlite3(ext)?\.h'), re.compile(r'claims/store/')),
     ('curl', re.compile(r'curl/'), re.compile(r'report/http/')),
     ('sd-bus', re.compile(r'systemd/sd-bus'), re.compile(r'(agent/bus|ctl/ask)/')),

@@ -136,6 +136,102 @@ static void test_limits(void **state)
         assert_true(rules.longest_usec == 0);
 }
 
+/* Adds a rule with this pattern. words: a part of the problem; "": there is none. */
+static void add_pattern(HealthRules *rules, const char *pattern, const char *words)
+{
+        _cleanup_free_ char *text = text_format("rules: [{name: a, pattern: '%s'}]", pattern);
+        char problems[4096] = "";
+
+        assert_int_equal(health_rules_add(rules, "f", text, strlen(text), append_problem, problems),
+                         0);
+        if ((problems[0] != '\0') != (words[0] != '\0') || !strstr(problems, words))
+                fail_msg("%s: %s", pattern, problems);
+}
+
+#define XID "^NVRM: Xid \\((?:PCI:)?(?<address>[0-9a-fA-F:.]{7,12})\\): 79,"
+
+static void test_matches(void **state)
+{
+        static const struct {
+                const char *pattern, *line, *address, *nvme;
+        } rows[] = {
+                /* A line without function means function 0, one without domain domain 0. */
+                { XID, "NVRM: Xid (PCI:0000:41:00): 79, pid=1, lost", "0000:41:00.0", "" },
+                { XID, "NVRM: Xid (PCI:0000:C1:00.1): 79, lost", "0000:c1:00.1", "" },
+                { XID, "NVRM: Xid (41:00.0): 79, lost", "0000:41:00.0", "" },
+                { XID, "NVRM: Xid (PCI:0000:41:00): 791, lost", NULL, NULL },
+                { XID, "usb 1-1: NVRM: Xid (PCI:0000:41:00): 79, lost", NULL, NULL },
+                /* The group matches, but it is no address. */
+                { XID, "NVRM: Xid (PCI:0000:41:ff): 79, lost", NULL, NULL },
+                { XID, "NVRM: Xid (PCI:::::::::): 79, lost", NULL, NULL },
+                { "^a (?<address>.*)", "a ../../0000:41:00.0", NULL, NULL },
+                { "^a (?<address>.*)", "a ", NULL, NULL },
+                { "^nvme (?<nvme>\\S+): down", "nvme nvme12: down", "", "nvme12" },
+                { "^nvme (?<nvme>\\S+): down", "nvme ../x: down", NULL, NULL },
+                { "^nvme (?<nvme>.*): down", "nvme abcdefghijklmnopqrstuvwxyz0123456789: down",
+                  NULL, NULL },
+                { "^a(?<address>x)?", "a", NULL, NULL },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                HealthRules rules = HEALTH_RULES_INIT;
+                HealthSubject subject = { "", "" };
+
+                add_pattern(&rules, rows[i].pattern, "");
+                if (health_pattern_match(rules.items[0]->pattern, rows[i].line, &subject) !=
+                    (rows[i].address != NULL))
+                        fail_msg("%s: %s", rows[i].pattern, rows[i].line);
+                if (rows[i].address) {
+                        assert_string_equal(subject.address, rows[i].address);
+                        assert_string_equal(subject.nvme, rows[i].nvme);
+                }
+                health_rules_done(&rules);
+        }
+}
+
+static void test_bad_patterns(void **state)
+{
+        static const struct {
+                const char *pattern, *words;
+        } rows[] = {
+                { "(", "not a regular expression, at byte 1" },
+                { "a", "needs one group" },
+                { "(?<address>a)(?<nvme>b)", "needs one group" },
+                { "(?<address>\\C)", "not a regular expression" },
+        };
+        char longest[HEALTH_PATTERN_MAX + 2];
+        HealthRules rules = HEALTH_RULES_INIT;
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+                add_pattern(&rules, rows[i].pattern, rows[i].words);
+        memset(longest, 'a', sizeof(longest) - 1);
+        longest[sizeof(longest) - 1] = '\0';
+        add_pattern(&rules, longest, "longer than 512 bytes");
+        assert_int_equal(rules.n_items, 0);
+        health_rules_done(&rules);
+}
+
+/* A pattern with exponential backtracking ends at its limit, and only the begin of a line counts.
+ */
+static void test_hostile_lines(void **state)
+{
+        HealthRules slow = HEALTH_RULES_INIT, last = HEALTH_RULES_INIT;
+        char line[64 * 1024];
+        HealthSubject subject;
+
+        memset(line, 'a', sizeof(line));
+        strcpy(line + sizeof(line) - 20, " 0000:41:00.0");
+        add_pattern(&slow, "^(a+)+$(?<address>x)", "");
+        add_pattern(&last, "^a* (?<address>\\S+)$", "");
+        assert_false(health_pattern_match(slow.items[0]->pattern, line, &subject));
+        assert_false(health_pattern_match(last.items[0]->pattern, line, &subject));
+        assert_true(
+                health_pattern_match(last.items[0]->pattern, line + sizeof(line) - 100, &subject));
+        assert_string_equal(subject.address, "0000:41:00.0");
+        health_rules_done(&slow);
+        health_rules_done(&last);
+}
+
 /* Loads the rules of the package. They are valid together. */
 static void load_shipped(HealthRules *rules)
 {
@@ -249,4 +345,5 @@ static void test_shipped_rules(void **state)
         health_rules_done(&rules);
 }
 
-TEST_MAIN(test_files, test_limits, test_shipped_rules)
+TEST_MAIN(test_files, test_limits, test_matches, test_bad_patterns, test_hostile_lines,
+          test_shipped_rules)
