@@ -55,16 +55,6 @@ const char *const audit_remedy_names[_AUDIT_REMEDY_MAX] = {
         [AUDIT_REMEDY_END_CLAIM] = "end-claim",
 };
 
-size_t audit_count_open(const Audit *audit)
-{
-        size_t n = 0;
-
-        for (size_t i = 0; i < audit->n_items; i++)
-                n += audit_type_is_problem(audit->items[i].type) &&
-                     audit->items[i].outcome != AUDIT_HEALED;
-        return n;
-}
-
 void audit_done(Audit *audit)
 {
         for (size_t i = 0; i < audit->n_items; i++) {

@@ -114,9 +114,6 @@ typedef struct Audit {
                                AUDIT_WITHDRAWN was looked for counts, too */
 } Audit;
 
-/* Returns the number of findings that are problems and are not healed. */
-size_t audit_count_open(const Audit *audit);
-
 void audit_done(Audit *audit);
 
 /* The times when consumers were first seen in their present state. The caller keeps it from one

@@ -239,10 +239,21 @@ static int take_findings(Auditor *auditor)
         return 0;
 }
 
+/* Returns the number of findings that are problems and are not healed. */
+static size_t count_open(const Audit *audit)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < audit->n_items; i++)
+                n += audit_type_is_problem(audit->items[i].type) &&
+                     audit->items[i].outcome != AUDIT_HEALED;
+        return n;
+}
+
 static void sum_up(Auditor *auditor)
 {
         auditor->state.ended_usec = clock_usec(CLOCK_REALTIME);
-        auditor->state.n_open = audit_count_open(&auditor->audit);
+        auditor->state.n_open = count_open(&auditor->audit);
 }
 
 static bool has_evacuated(const Audit *audit)
@@ -329,8 +340,8 @@ static void log_findings(const Auditor *auditor)
                 log_event(
                         LOG_WARNING, MESSAGE_AUDIT_FINDINGS, NULL,
                         "Placement, claims and guests disagree in %zu point%s. \"computectl audit\" lists all. First: %s.",
-                        audit_count_open(&auditor->audit),
-                        text_plural(audit_count_open(&auditor->audit)), first->text);
+                        count_open(&auditor->audit), text_plural(count_open(&auditor->audit)),
+                        first->text);
 }
 
 /* Completes each claim that had no allocations in Placement when it was made, if its consumer has

@@ -573,6 +573,7 @@ static void test_a_claim_that_follows(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
                 _cleanup_(end) GuestIndex index;
+                size_t n_problems = 0;
                 Claim *claim;
 
                 begin(&index);
@@ -585,8 +586,9 @@ static void test_a_claim_that_follows(void **state)
                 look_twice(&index, rows[i].placed, rows[i].findings);
                 if (rows[i].words && !strstr(index.audit.items[0].text, rows[i].words))
                         fail_msg("%s: %s", rows[i].placed, index.audit.items[0].text);
-                assert_int_equal(audit_count_open(&index.audit),
-                                 strncmp(rows[i].findings, "amount", 6) == 0);
+                for (size_t j = 0; j < index.audit.n_items; j++)
+                        n_problems += audit_type_is_problem(index.audit.items[j].type);
+                assert_int_equal(n_problems, strncmp(rows[i].findings, "amount", 6) == 0);
         }
 }
 
