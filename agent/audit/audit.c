@@ -65,12 +65,6 @@ void audit_done(Audit *audit)
         *audit = (Audit){ 0 };
 }
 
-void audit_memory_done(AuditMemory *memory)
-{
-        free(memory->items);
-        *memory = (AuditMemory){ 0 };
-}
-
 /* Returns the reason why the remedy harms no living server; "" for AUDIT_REMEDY_NONE. */
 static const char *evidence_of(const AuditRun *run, AuditRemedy remedy)
 {
@@ -623,7 +617,7 @@ AuditRun *audit_run_free(AuditRun *run)
         if (!run)
                 return NULL;
         audit_evidence_done(&run->evidence);
-        audit_memory_done(&run->next);
+        free(run->next.items);
         audit_done(&run->audit);
         free(run);
         return NULL;
@@ -643,7 +637,7 @@ int audit_run_step(AuditRun *run, size_t n, Audit *ret)
                         return -ENOMEM;
         if (run->n_inspected < n_things)
                 return 1;
-        audit_memory_done(run->memory);
+        free(run->memory->items);
         *run->memory = TAKE_STRUCT(run->next);
         *ret = TAKE_STRUCT(run->audit);
         return 0;

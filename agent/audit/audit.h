@@ -124,11 +124,9 @@ typedef struct AuditMemory {
                 int64_t generation;
                 bool unowned; /* it has neither a guest nor a claim that explains its allocations */
                 uint64_t since_usec;
-        } * items; /* sorted by consumer */
+        } * items; /* sorted by consumer; the caller frees them */
         size_t n_items, n_allocated;
 } AuditMemory;
-
-void audit_memory_done(AuditMemory *memory);
 
 /* The inputs of an audit, all borrowed. */
 typedef struct AuditInput {

@@ -121,7 +121,7 @@ Auditor *auditor_free(Auditor *auditor)
                 return NULL;
         clear(auditor);
         sd_event_source_disable_unref(auditor->next);
-        audit_memory_done(&auditor->memory);
+        free(auditor->memory.items);
         free(auditor->state.document);
         reconcile_problems_done(&auditor->state.findings);
         free(auditor);

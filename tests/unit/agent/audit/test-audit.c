@@ -51,7 +51,7 @@ static void end(GuestIndex *index)
         claim_list_done(&index->claims);
         claim_list_done(&index->ended);
         event_list_done(&index->history);
-        audit_memory_done(&index->memory);
+        free(index->memory.items);
         audit_done(&index->audit);
 }
 
