@@ -465,7 +465,7 @@ static int compare(AuditRun *run, const Claim *claim, const Consumer *consumer)
 
 /* Claims whose consumer is not here */
 
-/* Checks a claim whose consumer has allocations, and is not here (audit_is_here()). */
+/* Checks a claim whose consumer has allocations, and is not here (CONSUMER_HERE). */
 static int inspect_gone(AuditRun *run, const Claim *claim, const Consumer *consumer)
 {
         const HostDomain *domain = guest_index_guest(&run->evidence.index, claim);
@@ -557,8 +557,9 @@ static int inspect_claim(AuditRun *run, const Claim *claim)
                 return inspect_unfinished(run, claim, consumer);
         if (!consumer)
                 return inspect_missing(run, claim);
-        return audit_is_here(run->input, consumer) ? compare(run, claim, consumer)
-                                                   : inspect_gone(run, claim, consumer);
+        return guest_index_place(&run->evidence.index, &claim->consumer) == CONSUMER_HERE
+                       ? compare(run, claim, consumer)
+                       : inspect_gone(run, claim, consumer);
 }
 
 /* Guests without a claim */

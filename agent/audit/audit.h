@@ -6,7 +6,7 @@
  *
  * An audit compares only amounts from this host's own tree (facts G2.7, G2.8). A consumer whose
  * allocations are all from sharing providers of this host names no other host, so it counts as here
- * (audit_is_here()). An audit skips and counts four kinds of things that can still change. First, a
+ * (CONSUMER_HERE). An audit skips and counts four kinds of things that can still change. First, a
  * consumer without guest and without a claim that explains it. It is skipped if its server is alive
  * by the evidence (agent/audit/evidence.h). It is also skipped if it was first seen, written or
  * left without owner less than the grace time ago. It is not skipped if the operator names it.
@@ -172,7 +172,3 @@ int audit_run_step(AuditRun *run, size_t n, Audit *ret);
 
 /* Returns true if the consumer has an allocation from the host's own tree. */
 bool audit_holds_here(const AuditInput *input, const Consumer *consumer);
-
-/* Returns true also if the consumer has allocations, and all of them are from sharing providers of
- * this host. */
-bool audit_is_here(const AuditInput *input, const Consumer *consumer);

@@ -52,7 +52,9 @@ static bool is_pool(const AuditInput *input, const Uuid *provider)
         return false;
 }
 
-bool audit_is_here(const AuditInput *input, const Consumer *consumer)
+/* Returns true also if the consumer has allocations, and all of them are from sharing providers of
+ * this host. */
+static bool is_here(const AuditInput *input, const Consumer *consumer)
 {
         size_t n = 0;
 
@@ -329,7 +331,7 @@ static int add_consumer(AuditEvidence *evidence, size_t i)
 
         evidence->consumers[i] = (ConsumerRead){ .consumer = consumer->uuid,
                                                  .holding = consumer,
-                                                 .here = audit_is_here(evidence->input, consumer) };
+                                                 .here = is_here(evidence->input, consumer) };
         return 0;
 }
 
