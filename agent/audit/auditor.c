@@ -264,16 +264,13 @@ static bool has_evacuated(const Audit *audit)
         return false;
 }
 
-/* Ends the audit: stores its results, or the error, and calls done. The start audit stays due after
- * an error, or after a heal of one consumer alone. If memory for the document or the problems is
- * short, that error is stored, but the audit of the start is over. */
-static void finish(Auditor *auditor, const Error *error)
+/* Ends the audit: stores its results, or the error, and calls done. Takes the document. The start
+ * audit stays due after an error, or after a heal of one consumer alone. If memory for the document
+ * (NULL) or the problems is short, that error is stored, but the audit of the start is over. */
+static void finish(Auditor *auditor, char *document, const Error *error)
 {
-        char *document = NULL;
-
         auditor->state.error = error ? *error : ERROR_NULL;
         if (!error) {
-                document = audit_document_take(auditor->document);
                 if (!document || take_findings(auditor) < 0)
                         error_oom(&auditor->state.error);
                 sum_up(auditor);
@@ -301,7 +298,7 @@ static void fail(Auditor *auditor, int result, const Error *words)
         if (!error.code)
                 error_setf(&error, result < 0 ? result : EIO, "%s",
                            result < 0 ? strerror(-result) : report_outcome_to_text(result));
-        finish(auditor, &error);
+        finish(auditor, NULL, &error);
 }
 
 /* Decision */
@@ -455,6 +452,7 @@ static int compare_some(Auditor *auditor)
 /* Describes some consumers. Ends the audit after the last one. */
 static int describe_some(Auditor *auditor)
 {
+        char *document;
         int r = 0;
 
         if (must_begin(auditor, auditor->document)) {
@@ -462,9 +460,9 @@ static int describe_some(Auditor *auditor)
                 r = audit_document_new(&auditor->document, &auditor->input, &auditor->audit);
         }
         if (r >= 0)
-                r = audit_document_step(auditor->document, step_size(auditor));
+                r = audit_document_step(auditor->document, step_size(auditor), &document);
         if (r == 0)
-                finish(auditor, NULL);
+                finish(auditor, document, NULL);
         return r;
 }
 

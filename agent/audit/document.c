@@ -204,20 +204,18 @@ static int write_thing(AuditDocument *document, size_t i)
                                           : write_end(document, "]}");
 }
 
-int audit_document_step(AuditDocument *document, size_t n)
+int audit_document_step(AuditDocument *document, size_t n, char **ret)
 {
         size_t n_things = document->audit->n_items + document->input->consumers->n_consumers + 2;
+        int r;
 
         for (; n > 0 && document->n_described < n_things; n--)
                 if (write_thing(document, document->n_described++) < 0)
                         return -ENOMEM;
-        return document->n_described < n_things;
-}
-
-char *audit_document_take(AuditDocument *document)
-{
-        int r = fclose(document->file);
-
+        if (document->n_described < n_things)
+                return 1;
+        r = fclose(document->file);
         document->file = NULL;
-        return r == 0 ? TAKE_PTR(document->text) : NULL;
+        *ret = r == 0 ? TAKE_PTR(document->text) : NULL;
+        return 0;
 }
