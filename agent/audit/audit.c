@@ -601,15 +601,13 @@ static int inspect_thing(AuditRun *run, size_t i)
 
 int audit_run_new(AuditRun **ret, const AuditInput *input, AuditMemory *memory)
 {
-        _cleanup_(audit_run_freep) AuditRun *run = calloc(1, sizeof(AuditRun));
+        AuditRun *run = calloc(1, sizeof(AuditRun));
 
         if (!run)
                 return -ENOMEM;
-        run->input = input;
+        run->input = run->evidence.input = input;
         run->memory = memory;
-        if (audit_evidence_begin(input, &run->evidence) < 0)
-                return -ENOMEM;
-        *ret = TAKE_PTR(run);
+        *ret = run;
         return 0;
 }
 

@@ -164,7 +164,6 @@ typedef struct AuditRun AuditRun;
  * audit_run_free(), except by audit_run_step(). Returns -ENOMEM on failure. */
 int audit_run_new(AuditRun **ret, const AuditInput *input, AuditMemory *memory);
 AuditRun *audit_run_free(AuditRun *run);
-DEFINE_CLEANUP(AuditRun *, audit_run_free);
 
 /* Looks at about n consumers, claims or guests. Returns 1 if some are left, or -ENOMEM. Returns 0
  * if the findings are complete: then they are in ret, and the memory is that of this audit. */

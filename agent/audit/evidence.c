@@ -309,19 +309,20 @@ bool audit_may_be_moving(const AuditEvidence *evidence, const Consumer *consumer
         return has_key(&evidence->loose_sizes, consumer, &wanted);
 }
 
-int audit_evidence_begin(const AuditInput *input, AuditEvidence *ret)
+/* Makes the index, before the first thing is added. */
+static int begin(AuditEvidence *evidence)
 {
-        const Allocations *consumers = input->consumers;
+        const AuditInput *input = evidence->input;
+        size_t n_consumers = input->consumers->n_consumers;
 
-        ret->input = input;
-        ret->consumers = calloc(consumers->n_consumers + 1, sizeof(ConsumerRead));
-        if (!ret->consumers)
+        evidence->consumers = calloc(n_consumers + 1, sizeof(ConsumerRead));
+        if (!evidence->consumers)
                 return -ENOMEM;
-        ret->index = (GuestIndex){ .claims = input->claims,
-                                   .facts = input->facts,
-                                   .consumers = ret->consumers,
-                                   .n_consumers = consumers->n_consumers };
-        return guest_index_make(&ret->index);
+        evidence->index = (GuestIndex){ .claims = input->claims,
+                                        .facts = input->facts,
+                                        .consumers = evidence->consumers,
+                                        .n_consumers = n_consumers };
+        return guest_index_make(&evidence->index);
 }
 
 /* Stores a consumer for guest_index_place(). */
@@ -359,6 +360,8 @@ int audit_evidence_step(AuditEvidence *evidence, size_t n)
         size_t n_things = 2 * input->consumers->n_consumers + input->claims->n_claims +
                           input->facts->n_domains + (input->ended ? input->ended->n_claims : 0);
 
+        if (!evidence->consumers && begin(evidence) < 0)
+                return -ENOMEM;
         for (; n > 0 && evidence->n_added < n_things; n--)
                 if (add_thing(evidence, evidence->n_added++) < 0)
                         return -ENOMEM;

@@ -52,7 +52,8 @@
 
 #define AUDIT_EVIDENCE_SIZE 768 /* length of the evidence in words, in bytes, with the NUL */
 
-/* The sets for the judgement, made once per audit. Keys are texts, which evidence.c describes. */
+/* The sets for the judgement, made once per audit. Keys are texts, which evidence.c describes. The
+ * caller sets input, which is borrowed, and zeroes the rest. */
 typedef struct AuditEvidence {
         const AuditInput *input;
         GuestIndex index;
@@ -66,12 +67,9 @@ typedef struct AuditEvidence {
         size_t n_added;               /* things of the input that were added so far */
 } AuditEvidence;
 
-/* Begins the evidence, which borrows from input. ret must be zeroed. Returns -ENOMEM on failure.
- * The caller calls audit_evidence_done() in any case. */
-int audit_evidence_begin(const AuditInput *input, AuditEvidence *ret);
-
 /* Adds at most n things of the input. Returns 1 if things are left. Returns 0 if the evidence is
- * complete and can be used. Returns -ENOMEM on failure. */
+ * complete and can be used. Returns -ENOMEM on failure. The caller calls audit_evidence_done() in
+ * any case. */
 int audit_evidence_step(AuditEvidence *evidence, size_t n);
 void audit_evidence_done(AuditEvidence *evidence);
 
