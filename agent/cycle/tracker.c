@@ -194,7 +194,7 @@ Tracker *tracker_free(Tracker *tracker)
 {
         if (!tracker)
                 return NULL;
-        claim_service_unwatch_cards(tracker->maker.claims, tracker);
+        claim_service_watch_cards(tracker->maker.claims, NULL, tracker);
         sd_event_source_disable_unref(tracker->cycle_timer);
         sd_event_source_disable_unref(tracker->soon);
         host_poll_free(tracker->poll);

@@ -357,16 +357,10 @@ void claim_service_watch(ClaimService *service,
 
 void claim_service_watch_cards(ClaimService *service, void (*watch)(void *userdata), void *userdata)
 {
-        if (!service)
+        if (!service || (!watch && service->watch_cards_userdata != userdata))
                 return;
         service->watch_cards = watch;
-        service->watch_cards_userdata = userdata;
-}
-
-void claim_service_unwatch_cards(ClaimService *service, const void *userdata)
-{
-        if (service && service->watch_cards_userdata == userdata)
-                claim_service_watch_cards(service, NULL, NULL);
+        service->watch_cards_userdata = watch ? userdata : NULL;
 }
 
 void claim_service_note_cards(ClaimService *service)

@@ -211,10 +211,9 @@ void claim_service_watch(ClaimService *service,
  * reduces the capacity of all of them. It is also so if the claim ended, because only a new poll
  * can show that the function is free. The function is also called after each change of a claim with
  * a device of a set, or with one that must be cleaned. A new function replaces the one before.
- * claim_service_unwatch_cards() removes the function with this userdata. service can be NULL. */
+ * NULL as watch removes the function with this userdata. service can be NULL. */
 void claim_service_watch_cards(ClaimService *service, void (*watch)(void *userdata),
                                void *userdata);
-void claim_service_unwatch_cards(ClaimService *service, const void *userdata);
 
 /* Calls that function, because the state of a device that must be cleaned has changed. */
 void claim_service_note_cards(ClaimService *service);

@@ -130,10 +130,6 @@ void claim_service_watch_cards(ClaimService *service, void (*watch)(void *userda
 {
 }
 
-void claim_service_unwatch_cards(ClaimService *service, const void *userdata)
-{
-}
-
 void claim_service_set_guests(ClaimService *service, const Snapshot *snapshot)
 {
 }
