@@ -404,7 +404,7 @@ static bool changes_card(const ClaimService *service, ClaimEvent event, const Cl
 }
 
 /* Sets former_type of the function, the type that it had for the claim that ended. */
-static void mark_function(HostFacts *facts, const ReleasedDevice *released)
+static void mark_function(HostFacts *facts, const struct ReleasedDevice *released)
 {
         for (size_t i = 0; i < facts->n_cards; i++) {
                 VgpuFunction *function = vgpu_card_find(&facts->cards[i], released->address);
@@ -428,7 +428,7 @@ void claim_service_mark_released(ClaimComparison *comparison)
         size_t n = 0;
 
         for (size_t i = 0; i < comparison->n_released; i++) {
-                ReleasedDevice *released = &comparison->released[i];
+                struct ReleasedDevice *released = &comparison->released[i];
 
                 if (released->when_usec < comparison->facts.taken_usec) {
                         free(released->type);
@@ -446,9 +446,9 @@ void claim_service_mark_released(ClaimComparison *comparison)
 /* Stores the device. type: of its vGPU; NULL: it is one of a partition. */
 static int add_released(ClaimComparison *comparison, const char *address, const char *type)
 {
-        ReleasedDevice *released;
+        struct ReleasedDevice *released;
 
-        if (array_grow(&comparison->released, sizeof(ReleasedDevice), comparison->n_released,
+        if (array_grow(&comparison->released, sizeof(struct ReleasedDevice), comparison->n_released,
                        &comparison->n_released_allocated) < 0)
                 return -ENOMEM;
         released = &comparison->released[comparison->n_released];

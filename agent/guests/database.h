@@ -41,14 +41,6 @@ typedef struct ClockWatch {
         uint64_t real_usec, boot_usec; /* 0: none yet */
 } ClockWatch;
 
-/* A device that a claim had when the claim ended. A poll that began before can lack the type of a
- * vGPU, and was taken before the partition of the device was left. */
-typedef struct ReleasedDevice {
-        char address[HOST_ADDRESS_SIZE];
-        char *type;         /* "nvidia-1428"; owned; NULL: a device of a partition */
-        uint64_t when_usec; /* CLOCK_REALTIME of the end */
-} ReleasedDevice;
-
 /* The inputs of a comparison of claims and guests, and the state between two of them. Only
  * agent/guests sets the members. */
 typedef struct ClaimComparison {
@@ -57,8 +49,14 @@ typedef struct ClaimComparison {
         Snapshot *snapshot; /* poll that facts borrows from; NULL before the first */
         Snapshot *guests;   /* poll of the domains alone: the same or a newer one */
         HostFacts facts;
-        DeviceFacts known;        /* sizes of vGPUs and cordoned members that facts are made with */
-        ReleasedDevice *released; /* devices of claims that ended after the begin of the poll */
+        DeviceFacts known; /* sizes of vGPUs and cordoned members that facts are made with */
+        /* The devices that claims had when they ended after the begin of the poll. The poll can
+         * lack the type of a vGPU, and was taken before the partition of the device was left. */
+        struct ReleasedDevice {
+                char address[HOST_ADDRESS_SIZE];
+                char *type;         /* "nvidia-1428"; owned; NULL: a device of a partition */
+                uint64_t when_usec; /* CLOCK_REALTIME of the end */
+        } * released;
         size_t n_released, n_released_allocated;
         bool driver_is_new;      /* the settings changed since the facts were made */
         ReconcileRecent *recent; /* claims that were made or returned since the begin of the poll,

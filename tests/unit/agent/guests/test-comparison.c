@@ -564,7 +564,7 @@ static void test_a_clock_that_is_set_moves_times(void **state)
         comparison->memory.items = calloc(1, sizeof(ReconcileMissing));
         comparison->memory.items[0] = (ReconcileMissing){ .claim_id = 1, .since_usec = 2 * NOW };
         comparison->memory.n_items = comparison->memory.n_allocated = 1;
-        comparison->released = calloc(2, sizeof(ReleasedDevice));
+        comparison->released = calloc(2, sizeof(struct ReleasedDevice));
         comparison->n_released = comparison->n_released_allocated = 2;
         compare_alone(service);
         assert_int_equal(comparison->recent[0].when_usec, recent_usec);
