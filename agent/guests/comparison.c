@@ -35,17 +35,31 @@
 
 /* The clock */
 
-ClockJump clock_watch_look(ClockWatch *watch, uint64_t real_usec, uint64_t boot_usec)
-{
-        /* gap_usec is the elapsed time, because CLOCK_BOOTTIME cannot be set. */
-        uint64_t gap = boot_usec >= watch->boot_usec ? boot_usec - watch->boot_usec : 0;
-        ClockJump jump = { .from_usec = watch->real_usec + gap,
-                           .to_usec = real_usec,
-                           .gap_usec = gap };
-        bool first = watch->real_usec == 0;
+/* A change of CLOCK_REALTIME against CLOCK_BOOTTIME, which cannot be set and includes the time of
+ * sleep. A smaller change between two looks is a correction of the clock, and counts as no jump. */
+#define CLOCK_JUMP_MIN_USEC (10 * USEC_PER_SEC)
 
-        *watch = (ClockWatch){ .real_usec = real_usec, .boot_usec = boot_usec };
-        if (first)
+/* A jump of the clock, in microseconds. */
+typedef struct ClockJump {
+        int64_t by_usec;    /* 0: none; > 0: forward */
+        uint64_t from_usec; /* present time of the clock without the jump */
+        uint64_t to_usec;   /* present time of the clock */
+        uint64_t gap_usec;  /* time since the last look */
+} ClockJump;
+
+/* Compares the clocks with the last look, and stores them. Returns a jump of 0 at the first
+ * look. */
+static ClockJump look_at_clocks(ClaimComparison *comparison)
+{
+        uint64_t real_usec = clock_usec(CLOCK_REALTIME), boot_usec = clock_usec(CLOCK_BOOTTIME);
+        uint64_t last_usec = comparison->clock.real_usec;
+        /* gap_usec is the elapsed time, because CLOCK_BOOTTIME cannot be set. */
+        uint64_t gap = boot_usec - MIN(comparison->clock.boot_usec, boot_usec);
+        ClockJump jump = { .from_usec = last_usec + gap, .to_usec = real_usec, .gap_usec = gap };
+
+        comparison->clock.real_usec = real_usec;
+        comparison->clock.boot_usec = boot_usec;
+        if (last_usec == 0)
                 return (ClockJump){ 0 };
         jump.by_usec = (int64_t)(jump.to_usec - jump.from_usec);
         if (jump.by_usec < (int64_t)CLOCK_JUMP_MIN_USEC &&
@@ -54,7 +68,8 @@ ClockJump clock_watch_look(ClockWatch *watch, uint64_t real_usec, uint64_t boot_
         return jump;
 }
 
-bool clock_jump_is_before(const ClockJump *jump, uint64_t usec)
+/* Returns true if usec is a time from before the jump. Returns false if both are possible. */
+static bool is_before(const ClockJump *jump, uint64_t usec)
 {
         uint64_t since = jump->to_usec > jump->gap_usec ? jump->to_usec - jump->gap_usec : 0;
 
@@ -64,7 +79,9 @@ bool clock_jump_is_before(const ClockJump *jump, uint64_t usec)
         return usec <= jump->from_usec && !(usec >= since && usec <= jump->to_usec);
 }
 
-uint64_t clock_jump_move(const ClockJump *jump, uint64_t usec)
+/* Moves a time by the jump, so that its distance from the present time is unchanged. The result is
+ * at least 1 and at most INT64_MAX. */
+static uint64_t move_time(const ClockJump *jump, uint64_t usec)
 {
         int64_t moved;
 
@@ -109,9 +126,9 @@ static void move_expiry(ClaimService *service, const ClockJump *jump)
 
                 if (claim->state != CLAIM_STATE_CLAIMED || claim->expires_usec == 0 ||
                     (claim->id > service->comparison.known_id &&
-                     !clock_jump_is_before(jump, claim->created_usec)))
+                     !is_before(jump, claim->created_usec)))
                         continue;
-                claim->expires_usec = clock_jump_move(jump, claim->expires_usec);
+                claim->expires_usec = move_time(jump, claim->expires_usec);
                 if (claims_extend(service->claims, claim->id, claim->expires_usec, NULL) == 0)
                         claim_service_notify(service, CLAIM_EVENT_CHANGED, claim);
         }
@@ -120,8 +137,8 @@ static void move_expiry(ClaimService *service, const ClockJump *jump)
 /* Moves a time that can be from after the jump, too. Such a time, or 0, stays. */
 static void move_earlier(const ClockJump *jump, uint64_t *usec)
 {
-        if (*usec > 0 && clock_jump_is_before(jump, *usec))
-                *usec = clock_jump_move(jump, *usec);
+        if (*usec > 0 && is_before(jump, *usec))
+                *usec = move_time(jump, *usec);
 }
 
 /* Moves the times of missing guests, recent claims, released devices and an urgent request. */
@@ -130,9 +147,9 @@ static void move_memory(ClaimComparison *comparison, const ClockJump *jump)
         for (size_t i = 0; i < comparison->memory.n_items; i++) {
                 ReconcileMissing *missing = &comparison->memory.items[i];
 
-                missing->since_usec = clock_jump_move(jump, missing->since_usec);
+                missing->since_usec = move_time(jump, missing->since_usec);
                 if (missing->asked_usec > 0)
-                        missing->asked_usec = clock_jump_move(jump, missing->asked_usec);
+                        missing->asked_usec = move_time(jump, missing->asked_usec);
         }
         for (size_t i = 0; i < comparison->n_recent; i++)
                 move_earlier(jump, &comparison->recent[i].when_usec);
@@ -155,8 +172,7 @@ static void log_jump(const ClockJump *jump)
 /* Compares the clocks with the last look, and moves all times after a jump. */
 static void follow_clock(ClaimService *service)
 {
-        const ClockJump jump = clock_watch_look(
-                &service->comparison.clock, clock_usec(CLOCK_REALTIME), clock_usec(CLOCK_BOOTTIME));
+        const ClockJump jump = look_at_clocks(&service->comparison);
 
         if (jump.by_usec != 0) {
                 log_jump(&jump);

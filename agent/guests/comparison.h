@@ -91,27 +91,3 @@ void claim_service_ask_all(ClaimService *service);
 /* Makes a comparison due, also without a new poll. Does nothing before the first poll. The next
  * comparison_run_begin() runs it. */
 void claim_service_look_again(ClaimService *service);
-
-/* A change of CLOCK_REALTIME against CLOCK_BOOTTIME, which cannot be set and includes the time of
- * sleep. A smaller change between two looks is a correction of the clock, and counts as no jump.
- * Pure. */
-#define CLOCK_JUMP_MIN_USEC (10 * USEC_PER_SEC)
-
-/* A jump of the clock, in microseconds. */
-typedef struct ClockJump {
-        int64_t by_usec;    /* 0: none; > 0: forward */
-        uint64_t from_usec; /* present time of the clock without the jump */
-        uint64_t to_usec;   /* present time of the clock */
-        uint64_t gap_usec;  /* time since the last look */
-} ClockJump;
-
-/* Compares the clocks with the last look, and stores them. Returns a jump of 0 at the first
- * look. */
-ClockJump clock_watch_look(ClockWatch *watch, uint64_t real_usec, uint64_t boot_usec);
-
-/* Returns true if usec is a time from before the jump. Returns false if both are possible. */
-bool clock_jump_is_before(const ClockJump *jump, uint64_t usec);
-
-/* Moves a time by the jump, so that its distance from the present time is unchanged. The result is
- * at least 1 and at most INT64_MAX. */
-uint64_t clock_jump_move(const ClockJump *jump, uint64_t usec);

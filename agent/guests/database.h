@@ -36,11 +36,6 @@ typedef struct ClaimSettings {
         bool writes_guests;       /* claims of guests are reported to Placement (ClaimsRules) */
 } ClaimSettings;
 
-/* The clocks of this host at the last look (agent/guests/comparison.h). */
-typedef struct ClockWatch {
-        uint64_t real_usec, boot_usec; /* 0: none yet */
-} ClockWatch;
-
 /* The inputs of a comparison of claims and guests, and the state between two of them. Only
  * agent/guests sets the members. */
 typedef struct ClaimComparison {
@@ -82,7 +77,10 @@ typedef struct ClaimComparison {
                               not read */
         uint64_t held_stamp; /* stamp of these providers (comparison.c) when they were read last; 0:
                                 they were not, or no comparison could use what was read */
-        ClockWatch clock;
+        /* The clocks of this host at the last look; 0: there was none. */
+        struct {
+                uint64_t real_usec, boot_usec;
+        } clock;
         int64_t known_id; /* id of the newest claim at the last look at the clock */
 } ClaimComparison;
 

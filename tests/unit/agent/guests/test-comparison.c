@@ -37,6 +37,25 @@ static struct {
         ProviderTree *tree;
 } world;
 
+/* Replaces the clocks of this host. */
+static struct {
+        uint64_t real_usec, boot_usec; /* real_usec 0: those of the host count */
+} clocks;
+
+int __real_clock_gettime(clockid_t clock, struct timespec *ret);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ret)
+{
+        uint64_t usec = clock == CLOCK_BOOTTIME ? clocks.boot_usec : clocks.real_usec;
+
+        if (clocks.real_usec == 0)
+                return __real_clock_gettime(clock, ret);
+        *ret = (struct timespec){ .tv_sec = (time_t)(usec / USEC_PER_SEC),
+                                  .tv_nsec = (long)(usec % USEC_PER_SEC * NSEC_PER_USEC) };
+        return 0;
+}
+
 /* Returns consumers with one CPU each: "a" on this host, all others on another one. */
 static Allocations *make_consumers(const char *letters)
 {
@@ -481,6 +500,27 @@ static void test_devices_of_an_ended_claim_are_withheld(void **state)
 #define YEAR (365 * 86400 * SEC)
 #define NOW  (50 * YEAR)
 
+/* Makes the memory of a comparison with these times. */
+static void set_missing(ClaimComparison *comparison, uint64_t first_usec, uint64_t second_usec)
+{
+        reconcile_memory_done(&comparison->memory);
+        comparison->memory.items = calloc(2, sizeof(ReconcileMissing));
+        comparison->memory.items[0] = (ReconcileMissing){ .claim_id = 1, .since_usec = first_usec };
+        comparison->memory.items[1] =
+                (ReconcileMissing){ .claim_id = 2, .since_usec = second_usec };
+        comparison->memory.n_items = comparison->memory.n_allocated = 2;
+}
+
+/* Looks at clocks that show these times. Returns the first time of set_missing(). */
+static uint64_t look(ClaimService *service, uint64_t real_usec, uint64_t boot_usec)
+{
+        clocks.real_usec = real_usec;
+        clocks.boot_usec = boot_usec;
+        compare_alone(service);
+        clocks.real_usec = 0;
+        return service->comparison.memory.items[0].since_usec;
+}
+
 static void test_jumps(void **state)
 {
         static const struct {
@@ -499,18 +539,17 @@ static void test_jumps(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                ClockWatch watch = { 0 };
+                ClaimService *service = open_service(*state, NULL);
+                uint64_t real = NOW + (uint64_t)cases[i].real, boot = SEC + (uint64_t)cases[i].boot,
+                         moved = 2 * NOW + (uint64_t)cases[i].by;
 
-                assert_int_equal(clock_watch_look(&watch, NOW, SEC).by_usec, 0);
-                if (clock_watch_look(&watch, NOW + (uint64_t)cases[i].real,
-                                     SEC + (uint64_t)cases[i].boot)
-                            .by_usec != cases[i].by)
+                set_missing(&service->comparison, 2 * NOW, 2 * NOW);
+                assert_int_equal(look(service, NOW, SEC), 2 * NOW);
+                if (look(service, real, boot) != moved)
                         fail_msg("%s", cases[i].about);
-                /* reported once */
-                assert_int_equal(clock_watch_look(&watch, NOW + (uint64_t)cases[i].real + SEC,
-                                                  SEC + (uint64_t)cases[i].boot + SEC)
-                                         .by_usec,
-                                 0);
+                /* The time moves once. */
+                assert_int_equal(look(service, real + SEC, boot + SEC), moved);
+                claim_service_free(service);
         }
 }
 
@@ -531,25 +570,34 @@ static void test_clock_jump_moves_earlier_times(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                ClockWatch watch = { NOW, SEC };
-                const ClockJump jump =
-                        clock_watch_look(&watch, NOW + 60 * SEC + (uint64_t)cases[i].by, 61 * SEC);
-                uint64_t at = NOW + (uint64_t)cases[i].at;
+                ClaimService *service = open_service(*state, NULL);
+                ClaimComparison *comparison = &service->comparison;
+                uint64_t at = NOW + (uint64_t)cases[i].at, moved = at + (uint64_t)cases[i].by;
 
-                assert_int_equal(jump.by_usec, cases[i].by);
-                assert_int_equal(clock_jump_is_before(&jump, at), cases[i].before);
-                assert_int_equal(clock_jump_move(&jump, at), at + (uint64_t)cases[i].by);
+                set_missing(comparison, at, at);
+                claim_service_touch(service, 1);
+                comparison->recent[0].when_usec = at;
+                assert_int_equal(look(service, NOW, SEC), at);
+                assert_int_equal(look(service, NOW + 60 * SEC + (uint64_t)cases[i].by, 61 * SEC),
+                                 moved);
+                assert_int_equal(comparison->recent[0].when_usec, cases[i].before ? moved : at);
+                claim_service_free(service);
         }
 }
 
 static void test_ends_of_time(void **state)
 {
-        const ClockJump forward = { .by_usec = INT64_MAX }, back = { .by_usec = -5 };
+        ClaimService *service = open_service(*state, NULL);
+        ClaimComparison *comparison = &service->comparison;
 
-        assert_int_equal(clock_jump_move(&forward, 10), INT64_MAX);
-        assert_int_equal(clock_jump_move(&forward, UINT64_MAX), INT64_MAX);
-        assert_int_equal(clock_jump_move(&back, 3), 1);
-        assert_int_equal(clock_jump_move(&back, 5), 1);
+        set_missing(comparison, 10, UINT64_MAX);
+        assert_int_equal(look(service, 1, SEC), 10);
+        assert_int_equal(look(service, INT64_MAX, SEC), INT64_MAX);
+        assert_int_equal(comparison->memory.items[1].since_usec, INT64_MAX);
+        set_missing(comparison, 3, 20 * SEC);
+        assert_int_equal(look(service, INT64_MAX - 20 * SEC, SEC), 1);
+        assert_int_equal(comparison->memory.items[1].since_usec, 1);
+        claim_service_free(service);
 }
 
 /* A change of the clock moves the times from before it. */
