@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Applies health rules. Two histories keep the results until they are taken: one has the evidence
- * against devices, the other one the evidence that they work again. A history with
- * HEALTH_TRACKS_MAX pairs of rule and device forgets the oldest pair for a new one, also with a
- * result that was not taken. Evidence of one kind removes a result of the other kind that was not
- * taken, so the last evidence counts. It also forgets the cases of the other kind, so after a
- * recovery the count of a rule begins at 0.
+ * against devices, the other one the evidence that they work again. A history keeps a Track for
+ * each pair of rule and device: the times of its last cases, as many as are a finding. A case makes
+ * a finding if there are as many times, and the first of them is within the time of the rule, or
+ * later than the case. A quiet case makes none. The finding can be taken when HEALTH_REPEAT_USEC
+ * have passed since the last one was taken. The times stay then, so one more case can repeat the
+ * finding. At HEALTH_TRACKS_MAX pairs, the pair whose last case was added first is forgotten. This
+ * includes a finding that was not taken, and the time of its last finding. Evidence of one kind
+ * removes a result of the other kind that was not taken, so the last evidence counts. It also
+ * forgets the cases of the other kind, so after a recovery the count of a rule begins at 0.
  *
  * An AER counter is evidence only if it grew between two readings: the first reading has errors of
  * any age. Each new error is one case, up to HEALTH_COUNT_MAX for one reading. A bad link is one
@@ -35,6 +39,33 @@
 
 #define CONTROLLERS_MAX 1024 /* remembered names of NVMe controllers */
 
+/* The cases of one pair of rule and device. */
+typedef struct Track {
+        const HealthRule *rule;
+        char address[PCI_ADDRESS_SIZE];
+        uint64_t *times;         /* the last cases, the oldest first */
+        unsigned n_times, count; /* number of times, and how many are a finding */
+        uint64_t order;          /* larger than that of each track whose last case is older */
+        uint64_t sent_usec;      /* CLOCK_MONOTONIC when the last finding was taken; 0: never */
+        bool is_due;             /* there is a finding that was not taken */
+        char line[HEALTH_TEXT_SIZE], boot_id[HEALTH_BOOT_SIZE]; /* text and boot of the last case */
+} Track;
+
+typedef struct History {
+        Track *tracks;
+        size_t n_tracks, n_allocated;
+        uint64_t order;
+} History;
+
+/* One case of a rule. Everything is borrowed; the rule as long as the history. */
+typedef struct Case {
+        const HealthRule *rule;
+        const char *address, *line, *boot_id;
+        uint64_t usec;  /* CLOCK_REALTIME */
+        unsigned count; /* number of cases of a finding; the same for all cases of a pair */
+        bool quiet;     /* the receiver knows it: it counts, but no finding becomes due */
+} Case;
+
 /* The last reading of a rule about a device. */
 typedef struct Reading {
         const HealthRule *rule;
@@ -57,7 +88,7 @@ typedef struct Line {
 struct HealthObserver {
         const HealthRules *rules;
         const char *sysfs, *boot_id;
-        HealthHistory *bad, *good;
+        History bad, good;
         Reading *readings; /* sorted: compare_readings() */
         size_t n_readings, n_readings_allocated;
         Controller *controllers;
@@ -66,12 +97,19 @@ struct HealthObserver {
         uint64_t aer_due_usec, link_due_usec; /* CLOCK_MONOTONIC */
 };
 
+static void history_done(History *history)
+{
+        for (size_t i = 0; i < history->n_tracks; i++)
+                free(history->tracks[i].times);
+        free(history->tracks);
+}
+
 HealthObserver *health_observer_free(HealthObserver *observer)
 {
         if (!observer)
                 return NULL;
-        health_history_free(observer->bad);
-        health_history_free(observer->good);
+        history_done(&observer->bad);
+        history_done(&observer->good);
         free(observer->readings);
         free(observer->controllers);
         free(observer);
@@ -143,11 +181,9 @@ static bool resolve(HealthObserver *observer, HealthSubject *subject)
 int health_observer_new(HealthObserver **ret, const HealthRules *rules, const char *sysfs,
                         const char *boot_id)
 {
-        _cleanup_(health_observer_freep) HealthObserver *observer =
-                calloc(1, sizeof(HealthObserver));
+        HealthObserver *observer = calloc(1, sizeof(HealthObserver));
 
-        if (!observer || health_history_new(&observer->bad) < 0 ||
-            health_history_new(&observer->good) < 0)
+        if (!observer)
                 return -ENOMEM;
         observer->rules = rules;
         observer->sysfs = sysfs;
@@ -158,24 +194,157 @@ int health_observer_new(HealthObserver **ret, const HealthRules *rules, const ch
                         !is_aer(rules->items[i]) && rules->items[i]->evidence != HEALTH_LINE;
         }
         remember_all(observer);
-        *ret = TAKE_PTR(observer);
+        *ret = observer;
         return 0;
+}
+
+/* Histories */
+
+static Track *find_track(const History *history, const HealthRule *rule, const char *address)
+{
+        for (size_t i = 0; i < history->n_tracks; i++)
+                if (history->tracks[i].rule == rule &&
+                    strcmp(history->tracks[i].address, address) == 0)
+                        return &history->tracks[i];
+        return NULL;
+}
+
+static void drop_track(History *history, size_t i)
+{
+        free(history->tracks[i].times);
+        array_close(history->tracks, sizeof(Track), &history->n_tracks, i);
+}
+
+/* Makes space for a new track. */
+static void drop_oldest(History *history)
+{
+        size_t oldest = 0;
+
+        for (size_t i = 1; i < history->n_tracks; i++)
+                if (history->tracks[i].order < history->tracks[oldest].order)
+                        oldest = i;
+        drop_track(history, oldest);
+}
+
+/* Adds a track without cases. NULL: out of memory. */
+static Track *add_track(History *history, const Case *new_case)
+{
+        Track *track;
+
+        if (history->n_tracks == HEALTH_TRACKS_MAX)
+                drop_oldest(history);
+        if (array_grow(&history->tracks, sizeof(Track), history->n_tracks, &history->n_allocated) <
+            0)
+                return NULL;
+        track = &history->tracks[history->n_tracks];
+        *track = (Track){ 0 };
+        track->rule = new_case->rule;
+        track->count = new_case->count;
+        track->times = calloc(new_case->count, sizeof(uint64_t));
+        if (!track->times)
+                return NULL;
+        snprintf(track->address, sizeof(track->address), "%s", new_case->address);
+        history->n_tracks++;
+        return track;
+}
+
+/* Adds one case. A case before the last one of its track is accepted, because the clock of the host
+ * can jump. Returns -ENOMEM on failure. */
+static int add_case(History *history, const Case *new_case)
+{
+        Track *track = find_track(history, new_case->rule, new_case->address);
+
+        if (!track)
+                track = add_track(history, new_case);
+        if (!track)
+                return -ENOMEM;
+        if (track->n_times == track->count)
+                memmove(track->times, track->times + 1, --track->n_times * sizeof(uint64_t));
+        track->times[track->n_times++] = new_case->usec;
+        track->order = ++history->order;
+        snprintf(track->line, sizeof(track->line), "%s", new_case->line);
+        text_trim_cut(track->line);
+        text_sanitize(track->line, '?');
+        snprintf(track->boot_id, sizeof(track->boot_id), "%s", new_case->boot_id);
+        if (!new_case->quiet && track->n_times == track->count &&
+            (new_case->usec < track->times[0] ||
+             new_case->usec - track->times[0] <= track->rule->within_usec))
+                track->is_due = true;
+        return 0;
+}
+
+/* Forgets the cases of a track and a finding that was not taken. The time of its last finding
+ * stays. */
+static void forget(Track *track)
+{
+        track->n_times = 0;
+        track->is_due = false;
+}
+
+/* Forgets the cases of a rule about a device, because there is evidence of the other kind. */
+static void forget_device(History *history, const HealthRule *rule, const char *address)
+{
+        Track *track = find_track(history, rule, address);
+
+        if (track)
+                forget(track);
+}
+
+/* Forgets all cases of rules whose evidence is lines. */
+static void forget_lines(History *history)
+{
+        for (size_t i = 0; i < history->n_tracks; i++)
+                if (history->tracks[i].rule->evidence == HEALTH_LINE)
+                        forget(&history->tracks[i]);
+}
+
+/* Returns the time from which the track's finding can be taken. */
+static uint64_t due_usec(const Track *track)
+{
+        return track->sent_usec ? track->sent_usec + HEALTH_REPEAT_USEC : 0;
+}
+
+/* Takes the next finding that is due. now_usec is CLOCK_MONOTONIC. Returns its track, borrowed
+ * until the next change; NULL: there is none. */
+static const Track *take(History *history, uint64_t now_usec)
+{
+        for (size_t i = 0; i < history->n_tracks; i++) {
+                Track *track = &history->tracks[i];
+
+                if (!track->is_due || due_usec(track) > now_usec)
+                        continue;
+                track->is_due = false;
+                track->sent_usec = MAX(now_usec, 1U);
+                return track;
+        }
+        return NULL;
+}
+
+/* Returns the microseconds until the next finding is due; UINT64_MAX: never. */
+static uint64_t due_in_usec(const History *history, uint64_t now_usec)
+{
+        uint64_t first = UINT64_MAX;
+
+        for (size_t i = 0; i < history->n_tracks; i++)
+                if (history->tracks[i].is_due)
+                        first = MIN(first, MAX(due_usec(&history->tracks[i]), now_usec));
+        return first == UINT64_MAX ? first : first - now_usec;
 }
 
 /* Evidence */
 
-static int note_bad(HealthObserver *observer, const HealthCase *evidence)
+static int note_bad(HealthObserver *observer, const Case *evidence)
 {
-        health_history_forget(observer->good, evidence->rule, evidence->address);
-        return health_history_add(observer->bad, evidence);
+        forget_device(&observer->good, evidence->rule, evidence->address);
+        return add_case(&observer->bad, evidence);
 }
 
 /* Notes that the device works again: a result of one case. */
-static int note_good(HealthObserver *observer, HealthCase evidence)
+static int note_good(HealthObserver *observer, Case evidence)
 {
-        health_history_forget(observer->bad, evidence.rule, evidence.address);
+        forget_device(&observer->bad, evidence.rule, evidence.address);
         evidence.count = 1;
-        return health_history_add(observer->good, &evidence);
+        return add_case(&observer->good, &evidence);
 }
 
 /* Matches a line with one pattern, and notes the evidence. */
@@ -196,13 +365,13 @@ static int apply_pattern(HealthObserver *observer, const HealthRule *rule, const
                 return 0;
         if (!resolve(observer, &subject))
                 return 0;
-        const HealthCase evidence = { .rule = rule,
-                                      .address = subject.address,
-                                      .line = line->text,
-                                      .boot_id = boot_id,
-                                      .usec = usec,
-                                      .count = rule->count,
-                                      .quiet = line->quiet };
+        const Case evidence = { .rule = rule,
+                                .address = subject.address,
+                                .line = line->text,
+                                .boot_id = boot_id,
+                                .usec = usec,
+                                .count = rule->count,
+                                .quiet = line->quiet };
 
         return recovers ? note_good(observer, evidence) : note_bad(observer, &evidence);
 }
@@ -228,8 +397,8 @@ int health_observer_line(HealthObserver *observer, const char *text, bool quiet,
 
 void health_observer_forget_lines(HealthObserver *observer)
 {
-        health_history_forget_lines(observer->bad);
-        health_history_forget_lines(observer->good);
+        forget_lines(&observer->bad);
+        forget_lines(&observer->good);
 }
 
 /* Readings */
@@ -266,7 +435,7 @@ static Reading *find_reading(HealthObserver *observer, const HealthRule *rule, c
 }
 
 /* Compares a counter with its last reading. A counter that fell is that of another device. */
-static int read_counter(HealthObserver *observer, HealthCase evidence)
+static int read_counter(HealthObserver *observer, Case evidence)
 {
         uint64_t value, before;
         Reading *reading;
@@ -297,7 +466,7 @@ static int read_counter(HealthObserver *observer, HealthCase evidence)
 
 /* Compares a link with its capability. A link that was good at the last reading and is good now is
  * no news. */
-static int read_link(HealthObserver *observer, HealthCase evidence)
+static int read_link(HealthObserver *observer, Case evidence)
 {
         bool width = evidence.rule->evidence == HEALTH_LINK_WIDTH, is_new, was_good;
         unsigned current, expected;
@@ -336,11 +505,11 @@ static int read_device(HealthObserver *observer, const char *address, bool aer, 
 
         for (size_t i = 0; r == 0 && i < observer->rules->n_items; i++) {
                 const HealthRule *rule = observer->rules->items[i];
-                HealthCase evidence = { .rule = rule,
-                                        .address = address,
-                                        .boot_id = observer->boot_id,
-                                        .usec = real_usec,
-                                        .count = rule->count };
+                Case evidence = { .rule = rule,
+                                  .address = address,
+                                  .boot_id = observer->boot_id,
+                                  .usec = real_usec,
+                                  .count = rule->count };
 
                 if (rule->evidence == HEALTH_LINE || !(is_aer(rule) ? aer : links))
                         continue;
@@ -372,49 +541,40 @@ int health_observer_read(HealthObserver *observer, uint64_t now_usec, uint64_t r
 
 /* Messages */
 
-static void copy_cases(const HealthCases *cases, HealthMessage *ret)
-{
-        snprintf(ret->rule, sizeof(ret->rule), "%s", cases->rule->name);
-        memcpy(ret->address, cases->address, sizeof(ret->address));
-        snprintf(ret->line, sizeof(ret->line), "%s", cases->line);
-        snprintf(ret->boot_id, sizeof(ret->boot_id), "%s", cases->boot_id);
-        ret->last_usec = cases->last_usec;
-}
-
 /* Returns true if a message was not taken, whether it is due or not. */
 static bool is_left(const HealthObserver *observer)
 {
-        return health_history_due_in_usec(observer->bad, 0) != UINT64_MAX ||
-               health_history_due_in_usec(observer->good, 0) != UINT64_MAX;
+        return due_in_usec(&observer->bad, 0) != UINT64_MAX ||
+               due_in_usec(&observer->good, 0) != UINT64_MAX;
 }
 
 int health_observer_take(HealthObserver *observer, uint64_t now_usec, HealthMessage *ret)
 {
-        HealthMessage message = { .kind = HEALTH_RECOVERED };
-        HealthCases cases;
+        const Track *good = take(&observer->good, now_usec);
+        const Track *track = good ? good : take(&observer->bad, now_usec);
 
-        if (health_history_take(observer->good, now_usec, &cases)) {
-                copy_cases(&cases, &message);
-                *ret = message;
-                return 1;
-        }
-        if (!health_history_take(observer->bad, now_usec, &cases))
+        if (!track)
                 return is_left(observer) ? -EAGAIN : 0;
-        copy_cases(&cases, &message);
-        message.kind = HEALTH_FINDING;
-        message.first_usec = cases.first_usec;
-        message.within_usec = cases.rule->within_usec;
-        message.guests = cases.rule->guests;
-        message.lift = cases.rule->lift;
-        message.reports = cases.rule->reports;
-        *ret = message;
+        *ret = (HealthMessage){ .kind = good ? HEALTH_RECOVERED : HEALTH_FINDING,
+                                .last_usec = track->times[track->n_times - 1] };
+        snprintf(ret->rule, sizeof(ret->rule), "%s", track->rule->name);
+        memcpy(ret->address, track->address, sizeof(ret->address));
+        memcpy(ret->line, track->line, sizeof(ret->line));
+        memcpy(ret->boot_id, track->boot_id, sizeof(ret->boot_id));
+        if (good)
+                return 1;
+        ret->first_usec = track->times[0];
+        ret->within_usec = track->rule->within_usec;
+        ret->guests = track->rule->guests;
+        ret->lift = track->rule->lift;
+        ret->reports = track->rule->reports;
         return 1;
 }
 
 uint64_t health_observer_due_in_usec(const HealthObserver *observer, uint64_t now_usec)
 {
-        uint64_t first = MIN(health_history_due_in_usec(observer->bad, now_usec),
-                             health_history_due_in_usec(observer->good, now_usec));
+        uint64_t first =
+                MIN(due_in_usec(&observer->bad, now_usec), due_in_usec(&observer->good, now_usec));
 
         if (observer->reads_aer)
                 first = MIN(first, observer->aer_due_usec - MIN(observer->aer_due_usec, now_usec));

@@ -5,8 +5,15 @@
  * sysfs, and makes messages of the results. The caller reads the lines, has the clocks and writes
  * the messages. Blocks on sysfs. */
 
-#include "agent/health/history.h"
 #include "agent/health/message.h"
+
+/* The memory is limited to this number of pairs of a rule and a device, for evidence of each kind.
+ */
+#define HEALTH_TRACKS_MAX 512
+
+/* A finding that repeats is due at most every HEALTH_REPEAT_USEC. So a flood of lines about one
+ * device costs the receiver one message of each rule in that time. */
+#define HEALTH_REPEAT_USEC (2 * USEC_PER_SEC)
 
 /* Intervals of the readings of AER counters and of links. */
 #define HEALTH_AER_USEC  (5 * USEC_PER_SEC)
@@ -21,11 +28,11 @@ int health_observer_new(HealthObserver **ret, const HealthRules *rules, const ch
 HealthObserver *health_observer_free(HealthObserver *observer);
 DEFINE_CLEANUP(HealthObserver *, health_observer_free);
 
-/* Applies all rules to a line of the kernel, which is borrowed. quiet: see HealthCase. locate()
- * returns the time of the line (CLOCK_REALTIME) and its boot. It is called only for a line that
- * matches a rule. Evidence of another boot is ignored if the rule ends with the boot. Evidence
- * about an NVMe controller with an unknown address, or whose time is unknown, is ignored too.
- * Returns -ENOMEM. */
+/* Applies all rules to a line of the kernel, which is borrowed. quiet: the receiver knows it, so it
+ * counts, but makes no finding. locate() returns the time of the line (CLOCK_REALTIME) and its
+ * boot. It is called only for a line that matches a rule. Evidence of another boot is ignored if
+ * the rule ends with the boot. Evidence about an NVMe controller with an unknown address, or whose
+ * time is unknown, is ignored too. Returns -ENOMEM. */
 int health_observer_line(HealthObserver *observer, const char *text, bool quiet,
                          int (*locate)(void *userdata, uint64_t *ret_usec,
                                        char ret_boot_id[HEALTH_BOOT_SIZE]),

@@ -5,6 +5,7 @@
 #include "tests/unit/test.h"
 
 #define A    "0000:41:00.0"
+#define B    "0000:81:00.0"
 #define REAL "devices/pci0000:40/0000:40:01.0"
 #define SEC  USEC_PER_SEC
 #define BOOT "this"
@@ -220,5 +221,145 @@ static void test_lines_that_are_forgotten(void **state)
         expect("width finding; fatal finding; dead finding");
 }
 
+/* Rules without readings, for lines "RULE ADDRESS". */
+#define COUNTING                                                                         \
+        "rules:\n"                                                                       \
+        "- {name: once, pattern: '^once (?<address>\\S+)', within: 60s}\n"               \
+        "- {name: thrice, pattern: '^thrice (?<address>\\S+)', count: 3, within: 60s}\n" \
+        "- {name: fan, pattern: '^fan (?<address>\\S+)', within: 60s, lift: recovery, "  \
+        "recovery_pattern: '^good (?<address>\\S+)'}\n"
+
+static HealthObserver *start_counting(HealthRules *rules)
+{
+        HealthObserver *observer;
+
+        assert_int_equal(
+                health_rules_add(rules, "f", COUNTING, strlen(COUNTING), fail_on_problem, NULL), 0);
+        assert_int_equal(health_observer_new(&observer, rules, scene.folder, BOOT), 0);
+        return observer;
+}
+
+/* userdata: the time. */
+static int locate_at(void *userdata, uint64_t *ret_usec, char ret_boot_id[HEALTH_BOOT_SIZE])
+{
+        *ret_usec = *(const uint64_t *)userdata;
+        strcpy(ret_boot_id, BOOT);
+        return 0;
+}
+
+static void add(HealthObserver *observer, const char *rule, const char *address, uint64_t seconds,
+                bool quiet)
+{
+        uint64_t usec = seconds * SEC;
+        char text[64];
+
+        snprintf(text, sizeof(text), "%s %s", rule, address);
+        assert_int_equal(health_observer_line(observer, text, quiet, locate_at, &usec), 0);
+}
+
+/* Three cases count if they are within a minute. Quiet cases count, but cause no finding. */
+static void test_counts(void **state)
+{
+        static const struct {
+                int times[6]; /* in seconds; negative: quiet; 0: the end */
+                int first;    /* first case of the finding; 0: none */
+        } cases[] = {
+                { { 100, 110 }, 0 },
+                { { 100, 110, 120 }, 100 },
+                { { 100, 110, 161 }, 0 },
+                { { 100, 110, 160 }, 100 },
+                { { 100, 150, 170, 190 }, 150 },
+                { { -100, -110, 120 }, 100 },
+                { { -100, -110, -120 }, 0 },
+                { { -100, -110, -120, 130 }, 110 },
+                /* The clock was set back. */
+                { { 1000, 1010, 20 }, 1000 },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                HealthRules rules = HEALTH_RULES_INIT;
+                HealthObserver *observer = start_counting(&rules);
+                HealthMessage found = { 0 };
+                bool any;
+
+                for (size_t j = 0; cases[i].times[j] != 0; j++)
+                        add(observer, "thrice", A, (uint64_t)abs(cases[i].times[j]),
+                            cases[i].times[j] < 0);
+                any = health_observer_take(observer, 1, &found) > 0;
+                if (any != (cases[i].first > 0) ||
+                    (any && found.first_usec != (uint64_t)cases[i].first * SEC))
+                        fail_msg("case %zu", i);
+                health_observer_free(observer);
+                health_rules_done(&rules);
+        }
+}
+
+/* A finding is repeated only for new cases, and not before HEALTH_REPEAT_USEC. */
+static void test_repeats(void **state)
+{
+        HealthRules rules = HEALTH_RULES_INIT;
+        HealthObserver *observer = start_counting(&rules);
+        HealthMessage found;
+
+        assert_true(health_observer_due_in_usec(observer, 100 * SEC) == UINT64_MAX);
+        add(observer, "once", A, 1, false);
+        add(observer, "once", B, 1, false);
+        assert_true(health_observer_due_in_usec(observer, 100 * SEC) == 0);
+        assert_int_equal(health_observer_take(observer, 100 * SEC, &found), 1);
+        assert_string_equal(found.address, A);
+        assert_int_equal(health_observer_take(observer, 100 * SEC, &found), 1);
+        assert_string_equal(found.address, B);
+        assert_int_equal(health_observer_take(observer, 200 * SEC, &found), 0);
+        add(observer, "once", A, 2, false);
+        add(observer, "once", A, 3, false);
+        assert_int_equal(health_observer_take(observer, 100 * SEC + SEC, &found), -EAGAIN);
+        assert_true(health_observer_due_in_usec(observer, 101 * SEC) == SEC);
+        assert_int_equal(health_observer_take(observer, 102 * SEC, &found), 1);
+        assert_true(found.last_usec == 3 * SEC);
+        health_observer_free(observer);
+        health_rules_done(&rules);
+}
+
+/* A recovery removes a finding that was not taken. It can also be the first line about a device. */
+static void test_a_recovery_removes_a_finding(void **state)
+{
+        HealthRules rules = HEALTH_RULES_INIT;
+        HealthObserver *observer = start_counting(&rules);
+        HealthMessage found;
+
+        add(observer, "good", B, 1, true);
+        add(observer, "fan", A, 4, false);
+        add(observer, "good", A, 4, true);
+        assert_int_equal(health_observer_take(observer, 200 * SEC, &found), 0);
+        add(observer, "fan", A, 5, false);
+        assert_int_equal(health_observer_take(observer, 200 * SEC, &found), 1);
+        assert_int_equal(found.kind, HEALTH_FINDING);
+        health_observer_free(observer);
+        health_rules_done(&rules);
+}
+
+/* A flood of addresses pushes out the oldest pairs, and the memory stays. */
+static void test_flood(void **state)
+{
+        HealthRules rules = HEALTH_RULES_INIT;
+        HealthObserver *observer = start_counting(&rules);
+        char address[PCI_ADDRESS_SIZE];
+        HealthMessage found;
+        size_t n = 0;
+
+        add(observer, "once", A, 1, true);
+        for (unsigned i = 0; i < 3 * HEALTH_TRACKS_MAX; i++) {
+                snprintf(address, sizeof(address), "%04x:00:00.0", i);
+                add(observer, "once", address, 1, false);
+        }
+        while (health_observer_take(observer, 1, &found) > 0)
+                n++;
+        assert_int_equal(n, HEALTH_TRACKS_MAX);
+        assert_string_equal(found.line, "once 05ff:00:00.0");
+        health_observer_free(observer);
+        health_rules_done(&rules);
+}
+
 TEST_MAIN_WITH(begin, end, test_lines, test_recoveries, test_lines_that_are_forgotten,
-               test_a_removed_controller, test_counters, test_links)
+               test_a_removed_controller, test_counters, test_links, test_counts, test_repeats,
+               test_a_recovery_removes_a_finding, test_flood)
