@@ -88,12 +88,6 @@ static inline bool audit_type_is_problem(AuditType type)
         return type != AUDIT_LARGER;
 }
 
-typedef enum AuditOutcome {
-        AUDIT_FOUND, /* no remedy was applied */
-        AUDIT_HEALED,
-        AUDIT_FAILED,
-} AuditOutcome;
-
 /* A difference. The texts are owned. */
 typedef struct AuditFinding {
         AuditType type;
@@ -102,8 +96,12 @@ typedef struct AuditFinding {
         int64_t claim_id; /* 0: none */
         char *text;       /* description for people */
         char *evidence;   /* reason why the remedy harms no living server; "": there is no remedy */
-        AuditOutcome outcome; /* result of the remedy, which the healer sets */
-        Error error;          /* error of AUDIT_FAILED */
+        enum {
+                AUDIT_FOUND, /* no remedy was applied */
+                AUDIT_HEALED,
+                AUDIT_FAILED,
+        } outcome;   /* result of the remedy, which the healer sets */
+        Error error; /* error of AUDIT_FAILED */
 } AuditFinding;
 
 typedef struct Audit {

@@ -77,7 +77,7 @@ typedef struct Case {
         FakeTrouble trouble;
         bool lasts;
         AuditRemedy behind; /* remedy of a finding of another consumer, which comes next */
-        AuditOutcome outcomes[2];
+        unsigned outcomes[2];
         const char *trace, *left;
 } Case;
 
