@@ -595,11 +595,11 @@ static int continue_run(ComparisonRun *run)
                         break;
                 }
                 r = run_turn(run, &error);
-                if (r != CLAIM_RECONCILE_MORE) {
+                if (r != CLAIM_RECONCILE_MORE && r != CLAIM_RECONCILE_CHECKS) {
                         finish_run(run, r, &error);
                         break;
                 }
-                set_adopting(run->service, claim_reconcile_is_adopting(run->run));
+                set_adopting(run->service, r == CLAIM_RECONCILE_MORE);
                 if (pause_run(run))
                         return 1;
         }

@@ -550,11 +550,6 @@ static int step(const Turn *turn, ClaimWanted *wanted, Error *reterr)
         }
 }
 
-bool claim_reconcile_is_adopting(const ClaimReconcile *run)
-{
-        return !run->is_check && run->stage != STAGE_END;
-}
-
 int claim_reconcile(ClaimReconcile *run, ClaimService *service, const ReconcileInput *order,
                     ClaimWanted *wanted, Error *reterr)
 {
@@ -577,7 +572,7 @@ int claim_reconcile(ClaimReconcile *run, ClaimService *service, const ReconcileI
         if (r != 0)
                 return r;
         if (run->stage != STAGE_END)
-                return CLAIM_RECONCILE_MORE;
+                return run->is_check ? CLAIM_RECONCILE_CHECKS : CLAIM_RECONCILE_MORE;
         r = run->is_check ? end_check(&turn, reterr) : 0;
         service->comparison.is_due = service->comparison.is_due || run->is_outdated;
         return r != 0 || run->failure == 0 ? r : forward(run->failure, &run->words, reterr);

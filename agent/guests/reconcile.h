@@ -30,8 +30,10 @@ static inline void claim_wanted_done(ClaimWanted *wanted)
  * the service opens another file. */
 typedef struct ClaimReconcile ClaimReconcile;
 
-/* Another turn must follow (claim_reconcile()). */
-#define CLAIM_RECONCILE_MORE ((int)_CLAIM_OUTCOME_MAX)
+/* Another turn must follow (claim_reconcile()). CLAIM_RECONCILE_MORE: guests can still lack the
+ * claims that this comparison makes. CLAIM_RECONCILE_CHECKS: all actions were run. */
+#define CLAIM_RECONCILE_MORE   ((int)_CLAIM_OUTCOME_MAX)
+#define CLAIM_RECONCILE_CHECKS ((int)_CLAIM_OUTCOME_MAX + 1)
 
 /* Creates a comparison that has not begun. Returns -ENOMEM. */
 int claim_reconcile_new(ClaimReconcile **ret);
@@ -39,7 +41,7 @@ ClaimReconcile *claim_reconcile_free(ClaimReconcile *run);
 DEFINE_CLEANUP(ClaimReconcile *, claim_reconcile_free);
 
 /* Compares and acts for one turn of some 10 to 20 ms, in which each group of actions is one write
- * to the disk. A decision about many claims can take longer. Returns CLAIM_RECONCILE_MORE until the
+ * to the disk. A decision about many claims can take longer. Returns one of the above until the
  * comparison ends. The caller then calls again from the main loop. order has the facts, without the
  * members that the claims supply. The caller makes order for each call; its answers must stay the
  * same. wanted (NULL, or empty) gets the consumers that must be read first, sorted. Actions that
@@ -49,10 +51,6 @@ DEFINE_CLEANUP(ClaimReconcile *, claim_reconcile_free);
  * unless the database cannot be used or a commit failed. Its result is returned at the end. */
 int claim_reconcile(ClaimReconcile *run, ClaimService *service, const ReconcileInput *order,
                     ClaimWanted *wanted, Error *reterr);
-
-/* Returns true until all actions were run: guests can still lack the claims that this comparison
- * makes. */
-bool claim_reconcile_is_adopting(const ClaimReconcile *run);
 
 /* Completes a confirmed claim with Placement's allocations of its consumer
  * (agent/guests/claim-share.h), and stores the state that was read. If the consumer has an

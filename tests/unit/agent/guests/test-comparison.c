@@ -102,11 +102,6 @@ ClaimReconcile *claim_reconcile_free(ClaimReconcile *run)
         return NULL;
 }
 
-bool claim_reconcile_is_adopting(const ClaimReconcile *run)
-{
-        return true;
-}
-
 int claim_reconcile(ClaimReconcile *run, ClaimService *service, const ReconcileInput *order,
                     ClaimWanted *wanted, Error *reterr)
 {
