@@ -107,6 +107,7 @@ typedef struct AuditFinding {
 typedef struct Audit {
         AuditFinding *items;
         size_t n_items, n_allocated;
+        size_t n_done;      /* number of findings that the healer is done with */
         size_t n_consumers; /* number of consumers with allocations from the tree */
         size_t n_in_flight; /* number of things that were skipped; a claim of which only
                                AUDIT_WITHDRAWN was looked for counts, too */

@@ -206,8 +206,7 @@ const AuditorState *auditor_get_state(const Auditor *auditor)
 void auditor_get_progress(const Auditor *auditor, Progress *ret)
 {
         if (auditor->healer)
-                *ret = (Progress){ "healing", healer_get_position(auditor->healer),
-                                   auditor->audit.n_items };
+                *ret = (Progress){ "healing", auditor->audit.n_done, auditor->audit.n_items };
         else if (auditor->wanted)
                 *ret = (Progress){ "reading claims", auditor->n_read, auditor->n_wanted };
         else

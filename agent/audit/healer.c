@@ -32,7 +32,6 @@
 /* The state of the healing. */
 struct Healer {
         HealerOrder order;
-        size_t finding;         /* index of the present finding */
         ClaimReported reported; /* state of the present finding's consumer after the write, for the
                                    claim database */
         unsigned n_attempts;
@@ -61,14 +60,10 @@ Healer *healer_free(Healer *healer)
         return NULL;
 }
 
-size_t healer_get_position(const Healer *healer)
-{
-        return healer->finding;
-}
-
+/* Returns the present finding: the first one that is not done. */
 static AuditFinding *current(Healer *healer)
 {
-        return &healer->order.audit->items[healer->finding];
+        return &healer->order.audit->items[healer->order.audit->n_done];
 }
 
 /* Sets the error of the present finding. An error that all writes would meet is kept. */
@@ -351,7 +346,7 @@ static void run(Healer *healer);
 static void next_finding(Healer *healer)
 {
         unlock_consumer(healer);
-        healer->finding++;
+        healer->order.audit->n_done++;
         healer->n_attempts = 0;
         run(healer);
 }
@@ -470,11 +465,11 @@ static int heal_one(Healer *healer, AuditFinding *finding)
 /* Applies remedies until one needs to wait for an answer, or until all are done. */
 static void run(Healer *healer)
 {
-        while (healer->finding < healer->order.audit->n_items) {
+        while (healer->order.audit->n_done < healer->order.audit->n_items) {
                 if (heal_one(healer, current(healer)) > 0)
                         return;
                 unlock_consumer(healer);
-                healer->finding++;
+                healer->order.audit->n_done++;
                 healer->n_attempts = 0;
         }
         /* The callback can free the healer. */

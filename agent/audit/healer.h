@@ -21,7 +21,7 @@ typedef struct HealerOrder {
         ClaimService *claims;
         Reporter *reporter;
         const AuditInput *input;
-        Audit *audit;           /* the healer sets the outcome of each finding */
+        Audit *audit;           /* the healer sets n_done, and the outcome of each finding */
         Allocations *consumers; /* the consumers that the audit read; the healer replaces those that
                                    it reads again */
         bool everything;        /* false: only claims of evacuated guests end; nothing is written to
@@ -43,6 +43,3 @@ int healer_begin(Healer **ret, const HealerOrder *order, void (*done)(void *user
 /* Cancels the request on its way, which can still arrive in Placement, and releases the reserved
  * consumer. healer can be NULL. Returns NULL. */
 Healer *healer_free(Healer *healer);
-
-/* Returns the number of findings that are done. */
-size_t healer_get_position(const Healer *healer);

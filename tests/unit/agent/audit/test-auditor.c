@@ -109,11 +109,6 @@ Healer *healer_free(Healer *healer)
         return NULL;
 }
 
-size_t healer_get_position(const Healer *healer)
-{
-        return 0;
-}
-
 static void on_done(void *userdata)
 {
         world.ended = true;
