@@ -169,15 +169,13 @@ static void end_without_shape(Daemon *daemon)
  * values. */
 static void notify(Daemon *daemon)
 {
-        char status[VERDICT_LINE_MAX];
         CycleFacts facts;
         Verdict verdict;
 
         look(daemon, &facts, &verdict);
-        (void)verdict_line(&verdict, status, sizeof(status));
-        if (strcmp(status, daemon->status) != 0) {
-                strcpy(daemon->status, status);
-                (void)sd_notifyf(false, "STATUS=%s", status);
+        if (strcmp(verdict.line, daemon->status) != 0) {
+                strcpy(daemon->status, verdict.line);
+                (void)sd_notifyf(false, "STATUS=%s", verdict.line);
         }
         if (daemon->bus)
                 bus_service_changed(daemon->bus, false);

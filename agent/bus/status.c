@@ -116,8 +116,8 @@ static const char *access_to_text(ReshaperAccess access)
         M(text, "local_disk", f->status->local_disk) \
         M(text, "host_unread", unread) \
         M(text, "state", verdict_state_to_text(verdict->state)) \
-        M(text, "summary", verdict_summary(verdict, line, sizeof(line))) \
-        M(text, "status", verdict_line(verdict, line, sizeof(line))) \
+        M(text, "summary", verdict->summary) \
+        M(text, "status", verdict->line) \
         M(text, "hook", config->hook) \
         M(text, "nova", nova_mode_to_text(f->nova)) \
         M(bool, "tree_published", f->status->tree_published) \
@@ -181,7 +181,6 @@ static int add_members(json_t *document, const BusConfig *config, const CycleFac
         _cleanup_free_ char *unread = describe_unread(f->snapshot);
         _cleanup_free_ char *withheld =
                 f->devices ? device_ledger_describe_withheld(f->devices) : strdup("");
-        char line[VERDICT_LINE_MAX];
 
         if (!withheld || !unread || !overwrites)
                 return -ENOMEM;

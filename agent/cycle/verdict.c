@@ -454,15 +454,46 @@ static void add_hypervisor(const CycleFacts *facts, Verdict *verdict)
         reason->advice = words->advice;
 }
 
-/* Adds all reasons in the order of the kinds. */
+/* Writes the summary from the state and the reasons. */
+static void write_summary(const TrackerStatus *status, Verdict *verdict)
+{
+        const char *synced = find_synced(status);
+        const VerdictReason *worst = verdict->reasons;
+        char more[MORE_MAX], *text = verdict->summary;
+        size_t n = 0;
+
+        for (size_t i = 0; i < verdict->n_reasons; i++)
+                n += verdict->reasons[i].state != VERDICT_OK;
+        (void)format_more(more, n);
+        if (verdict->state == VERDICT_OK)
+                snprintf(text, VERDICT_SUMMARY_MAX, "%s", synced);
+        else if (verdict->state == VERDICT_WARNING)
+                snprintf(text, VERDICT_SUMMARY_MAX, "%s, but %s%s", synced, worst->summary, more);
+        else
+                snprintf(text, VERDICT_SUMMARY_MAX, "%s%s", worst->summary, more);
+}
+
+/* Writes the line from the summary, the facts and the worst reason. */
+static void write_line(const CycleFacts *facts, Verdict *verdict)
+{
+        size_t n_providers = facts->tree ? facts->tree->n_providers : 0;
+        uint64_t n_pending_writes = pending_writes_sum(&facts->pending_writes);
+        char pending_writes[48] = "";
+
+        if (n_pending_writes > 0)
+                snprintf(pending_writes, sizeof(pending_writes), ", %" PRIu64 " not reported yet",
+                         n_pending_writes);
+        snprintf(verdict->line, VERDICT_LINE_MAX, "%s; %zu provider%s, %zu claim%s%s%s%s",
+                 verdict->summary, n_providers, text_plural(n_providers), facts->n_claims,
+                 text_plural(facts->n_claims), pending_writes, verdict->n_reasons > 0 ? ". " : "",
+                 verdict->n_reasons > 0 ? verdict->reasons[0].text : "");
+}
+
+/* Adds all reasons in the order of the kinds, and then writes the texts. */
 void verdict_make(const CycleFacts *facts, Verdict *ret)
 {
         ret->state = VERDICT_OK;
         ret->n_reasons = 0;
-        ret->synced = find_synced(facts->status);
-        ret->n_providers = facts->tree ? facts->tree->n_providers : 0;
-        ret->n_claims = facts->n_claims;
-        ret->n_pending_writes = pending_writes_sum(&facts->pending_writes);
         if (facts->claim_error->code)
                 add(ret, KIND_CLAIMS_DOWN, "New claims are refused: %s", facts->claim_error->text);
         if (facts->status->hypervisor_error.code)
@@ -471,37 +502,6 @@ void verdict_make(const CycleFacts *facts, Verdict *ret)
         inspect_lost_devices(facts, ret);
         inspect_placement(facts, ret);
         inspect_rest(facts, ret);
-}
-
-const char *verdict_summary(const Verdict *verdict, char *text, size_t size)
-{
-        const VerdictReason *worst = verdict->reasons;
-        char more[MORE_MAX];
-        size_t n = 0;
-
-        for (size_t i = 0; i < verdict->n_reasons; i++)
-                n += verdict->reasons[i].state != VERDICT_OK;
-        (void)format_more(more, n);
-        if (verdict->state == VERDICT_OK)
-                snprintf(text, size, "%s", verdict->synced);
-        else if (verdict->state == VERDICT_WARNING)
-                snprintf(text, size, "%s, but %s%s", verdict->synced, worst->summary, more);
-        else
-                snprintf(text, size, "%s%s", worst->summary, more);
-        return text;
-}
-
-const char *verdict_line(const Verdict *verdict, char *text, size_t size)
-{
-        char summary[VERDICT_SUMMARY_MAX], pending_writes[48] = "";
-
-        if (verdict->n_pending_writes > 0)
-                snprintf(pending_writes, sizeof(pending_writes), ", %" PRIu64 " not reported yet",
-                         verdict->n_pending_writes);
-        snprintf(text, size, "%s; %zu provider%s, %zu claim%s%s%s%s",
-                 verdict_summary(verdict, summary, sizeof(summary)), verdict->n_providers,
-                 text_plural(verdict->n_providers), verdict->n_claims,
-                 text_plural(verdict->n_claims), pending_writes, verdict->n_reasons > 0 ? ". " : "",
-                 verdict->n_reasons > 0 ? verdict->reasons[0].text : "");
-        return text;
+        write_summary(facts->status, ret);
+        write_line(facts, ret);
 }

@@ -28,7 +28,7 @@ typedef struct VerdictReason {
         char text[ERROR_TEXT_MAX]; /* the fact, with names and amounts */
 } VerdictReason;
 
-/* Sizes: number of reasons; bytes of a summary and of a line. */
+/* Sizes: number of reasons; bytes of a summary and of a line. A longer text is cut. */
 #define VERDICT_REASONS_MAX 32
 #define VERDICT_SUMMARY_MAX 256
 #define VERDICT_LINE_MAX    1024
@@ -37,21 +37,16 @@ typedef struct VerdictReason {
  * which verdict.c lists. */
 typedef struct Verdict {
         VerdictState state;
-        const char *synced;                         /* Placement compared with the host, in words */
         VerdictReason reasons[VERDICT_REASONS_MAX]; /* the worst first */
-        size_t n_reasons, n_providers, n_claims;
-        uint64_t n_pending_writes;
+        size_t n_reasons;
+        /* A sentence without its full stop: the state of Placement if the verdict is OK. Otherwise
+         * the summary of the worst reason and the number of other reasons that are no information,
+         * and for a warning the state of Placement before them. */
+        char summary[VERDICT_SUMMARY_MAX];
+        /* The summary, the numbers of providers and claims, that of pending writes unless it is 0,
+         * and the text of the worst reason. */
+        char line[VERDICT_LINE_MAX];
 } Verdict;
 
 /* Makes the verdict. *ret borrows nothing from *facts. */
 void verdict_make(const CycleFacts *facts, Verdict *ret);
-
-/* Writes a sentence without its full stop: the state of Placement if the verdict is OK. Otherwise
- * the summary of the worst reason and the number of other reasons that are no information, and for
- * a warning the state of Placement before them. Returns text, which has size bytes; a longer text
- * is cut. */
-const char *verdict_summary(const Verdict *verdict, char *text, size_t size);
-
-/* Writes the summary, the numbers of providers and claims, that of pending writes unless it is 0,
- * and the text of the worst reason. Returns text, which has size bytes; a longer text is cut. */
-const char *verdict_line(const Verdict *verdict, char *text, size_t size);

@@ -190,12 +190,11 @@ static void format_reasons(const Verdict *verdict, char *text, size_t size)
 static void test_table(void **state)
 {
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                char summary[VERDICT_SUMMARY_MAX], reasons[512];
+                char reasons[512];
                 Verdict verdict;
 
                 judge(&cases[i], &verdict);
-                assert_string_equal(verdict_summary(&verdict, summary, sizeof(summary)),
-                                    cases[i].summary);
+                assert_string_equal(verdict.summary, cases[i].summary);
                 format_reasons(&verdict, reasons, sizeof(reasons));
                 assert_string_equal(reasons, cases[i].reasons);
                 /* The state is that of the worst reason, which comes first. Each reason has a
@@ -247,16 +246,13 @@ static void test_line(void **state)
         const Case well = { .sync = SYNC_SYNCED }, bad = { .sync = SYNC_OFFLINE,
                                                            .sync_error = "no route",
                                                            .pending_writes = { .n_removals = 1 } };
-        char text[VERDICT_LINE_MAX], little[8];
         Verdict verdict;
 
         judge(&well, &verdict);
-        assert_string_equal(verdict_line(&verdict, text, sizeof(text)),
-                            "Placement is equal to this host; 3 providers, 2 claims");
-        assert_int_equal(strlen(verdict_line(&verdict, little, sizeof(little))), 7);
+        assert_string_equal(verdict.line, "Placement is equal to this host; 3 providers, 2 claims");
         judge(&bad, &verdict);
         assert_string_equal(
-                verdict_line(&verdict, text, sizeof(text)),
+                verdict.line,
                 "Placement cannot be used; 3 providers, 2 claims, 1 not reported yet. Placement cannot be used: no route");
 }
 
