@@ -466,7 +466,8 @@ static void put_in_force(Daemon *daemon, Engine *engine)
         const ClaimSettings settings = claim_settings(config);
 
         if (config->has_placement)
-                tracker_inherit(engine->tracker, daemon->engine.tracker);
+                auditor_inherit(tracker_view(engine->tracker).auditor,
+                                tracker_view(daemon->engine.tracker).auditor);
         bus_service_set_tracker(daemon->bus, engine->tracker, config->hook);
         tracker_dismiss(daemon->engine.tracker, "The agent was reloaded during this operation");
         claim_queue_dismiss(daemon->queue, "The agent was reloaded during this claim. Try again");

@@ -128,12 +128,6 @@ typedef struct TrackerView {
 /* Returns the view. Cheap. */
 TrackerView tracker_view(const Tracker *tracker);
 
-/* Moves the results of audits from the tracker that a reload replaces. */
-static inline void tracker_inherit(Tracker *tracker, Tracker *before)
-{
-        auditor_inherit(tracker_view(tracker).auditor, tracker_view(before).auditor);
-}
-
 /* Returns the progress of the running cycle. Without a running cycle, the phase is "waiting". */
 void tracker_get_progress(const Tracker *tracker, Progress *ret);
 
