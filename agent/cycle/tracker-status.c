@@ -4,11 +4,10 @@
  * hypervisor are logged when they change; another reason for the same state is not logged. A
  * rejected credential, and another number of differences from nova-compute's tree, are logged
  * nevertheless. A change to pending or standalone is not logged, and neither is one from pending to
- * synced. The reasons about devices and guests are logged when their text changes, unread parts
- * when they are new, and the decision about the local disk when it changes. A stale state after a
- * publication is not logged beside its reason. So a failure that repeats is logged once. The
- * callers are phases.c and tracker-tree.c. The status is plain data, which other modules read
- * through tracker_view().
+ * synced. Unread parts of the host are logged when they are new. A stale state after a publication
+ * is not logged beside its reason. So a failure that repeats is logged once. The caller is phases.c;
+ * tracker-tree.c notes the results of making a tree. The status is plain data, which other modules
+ * read through tracker_view().
  *
  * Tests: tests/unit/agent/cycle/test-tracker.c tests/unit/agent/cycle/test-verdict.c */
 
@@ -22,7 +21,6 @@
 #include "base/log.h"
 #include "base/message-ids.h"
 #include "base/text.h"
-#include "drivers/tree/cpu-plan.h"
 #include "formats/interface.h"
 #include "report/placement/outcome.h"
 
@@ -164,17 +162,6 @@ void tracker_status_note_synced(TrackerStatus *status)
         }
 }
 
-/* Logs once that the tree must change its shape. */
-static void note_reshape(TrackerStatus *status, const Uuid *root, bool needed)
-{
-        if (needed && !status->reshape_needed)
-                log_event(
-                        LOG_WARNING, MESSAGE_RESHAPE_NEEDED,
-                        LOG_FIELDS(LOG_FIELD_PROVIDER, root->text),
-                        "The provider tree must change shape under running guests. The old shape is kept.");
-        status->reshape_needed = needed;
-}
-
 void tracker_status_note_access(TrackerStatus *status, ReshaperAccess access)
 {
         if (access == RESHAPER_FORBIDDEN && status->reshape_access != RESHAPER_FORBIDDEN)
@@ -182,78 +169,6 @@ void tracker_status_note_access(TrackerStatus *status, ReshaperAccess access)
                         LOG_WARNING, MESSAGE_RESHAPE_FORBIDDEN, NULL,
                         "The user of [placement] cannot reshape, because it lacks the role service. Everything else is published. A change of shape under running guests will fail.");
         status->reshape_access = access;
-}
-
-/* Notes why devices are not reported as configured. Logs a reason that differs from the last one.
- */
-static void note_devices(TrackerStatus *status, const Uuid *root, const Error *error)
-{
-        if (error->code && strcmp(error->text, status->device_error.text) != 0)
-                log_event(LOG_WARNING, MESSAGE_DEVICES_REFUSED,
-                          LOG_FIELDS(LOG_FIELD_PROVIDER, root->text),
-                          "Not all of this host is reported as configured: %s", error->text);
-        status->device_error = *error;
-}
-
-/* Notes the decision about the root's DISK_GB, and logs its change. DISK_GB that was never reported
- * is left out without a message. */
-static void note_local_disk(TrackerStatus *status, const Uuid *root, const MadeTree *made)
-{
-        const char *const fields[] = { LOG_FIELD_PROVIDER, root->text, NULL, NULL };
-        LocalDisk decision = made->local_disk, before = status->local_disk_decision;
-        bool leaves = decision == LOCAL_DISK_LEFT_OUT &&
-                      (made->disk_was_there || before != LOCAL_DISK_OFFERED);
-
-        status->local_disk_decision = decision;
-        strcpy(status->local_disk, made->local_disk_words);
-        if (decision == before)
-                return;
-        if (decision == LOCAL_DISK_OFFERED)
-                log_event(LOG_NOTICE, MESSAGE_LOCAL_DISK, fields,
-                          "Local DISK_GB is reported again: no sharing provider has DISK_GB.");
-        else if (decision == LOCAL_DISK_WITHHELD)
-                log_event(LOG_NOTICE, MESSAGE_LOCAL_DISK, fields, "%s.", status->local_disk);
-        else if (leaves)
-                log_event(LOG_NOTICE, MESSAGE_LOCAL_DISK, fields,
-                          "%s. No consumer has an allocation of local DISK_GB.",
-                          status->local_disk);
-}
-
-/* Notes the unpinned guests that can run on dedicated CPUs. Logs a text that differs from the last
- * one, and the end of the problem. */
-static void note_floating(TrackerStatus *status, const Uuid *root, const HostConfig *config,
-                          const Snapshot *snapshot)
-{
-        _cleanup_(cpu_plan_done) CpuPlan cpus = { 0 };
-        Error floating = ERROR_NULL;
-
-        if (cpu_plan_make(config, snapshot, &cpus, NULL, NULL) < 0 ||
-            cpu_guests_find(snapshot, &cpus, &floating) < 0)
-                return;
-        if (floating.code && strcmp(floating.text, status->floating.text) != 0)
-                log_event(LOG_WARNING, MESSAGE_GUEST_FLOATS,
-                          LOG_FIELDS(LOG_FIELD_PROVIDER, root->text), "%s.", floating.text);
-        else if (!floating.code && status->floating.code)
-                log_event(LOG_INFO, MESSAGE_GUEST_FLOATS,
-                          LOG_FIELDS(LOG_FIELD_PROVIDER, root->text),
-                          "No unpinned guest can run on dedicated CPUs any more.");
-        status->floating = floating;
-}
-
-void tracker_status_note_tree(TrackerStatus *status, const TreeMaker *maker,
-                              const Snapshot *snapshot, const MadeTree *made, bool known)
-{
-        note_reshape(status, &maker->root, made->reshape_needed);
-        note_devices(status, &maker->root, &made->device_error);
-        if (known)
-                note_local_disk(status, &maker->root, made);
-        note_floating(status, &maker->root, maker->config, snapshot);
-}
-
-void tracker_status_note_reshaped(TrackerStatus *status, const Uuid *root, const Error *error)
-{
-        note_reshape(status, root, false);
-        note_devices(status, root, error);
 }
 
 /* Joins the problems up to PARTS_LENGTH bytes, but at least one, and adds the number of the omitted

@@ -87,15 +87,6 @@ void tracker_status_note_left(TrackerStatus *status, uint64_t n_differences);
  * SYNC_RETIRED. */
 void tracker_status_note_apart(TrackerStatus *status, SyncState state);
 
-/* Notes the results of making a tree, and logs changes. known: the tree was made from that of
- * Placement, or the host is standalone. Otherwise the decision about the local disk is not final,
- * and is not noted. */
-void tracker_status_note_tree(TrackerStatus *status, const TreeMaker *maker,
-                              const Snapshot *snapshot, const MadeTree *made, bool known);
-
-/* Notes that the tree has the shape of the host, so no reshape is due. error: why some devices are
- * not reported as configured; code 0: all are. */
-void tracker_status_note_reshaped(TrackerStatus *status, const Uuid *root, const Error *error);
 /* Notes whether Placement permits reshapes. Logs a change to RESHAPER_FORBIDDEN. */
 void tracker_status_note_access(TrackerStatus *status, ReshaperAccess access);
 

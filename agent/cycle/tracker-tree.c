@@ -14,7 +14,8 @@
  * parts of the tree maker store nothing. Beside nova-compute, the preview is an earlier tree with
  * the larger reserved amounts, or the agent's own tree if there is none. If a host with Placement
  * cannot make a tree after a poll, it makes a preview from the last tree, if there is one. After
- * each other failure the last tree stays in use. This file sends no request. Main thread.
+ * each other failure the last tree stays in use. This file sends no request. It notes the results
+ * in the status, and logs a reason about devices or guests when its text changes. Main thread.
  *
  * Tests: tests/unit/agent/cycle/test-tracker.c */
 
@@ -24,6 +25,8 @@
 #include "agent/cycle/tracker-internal.h"
 #include "agent/reshape/claim-move.h"
 #include "base/log.h"
+#include "base/message-ids.h"
+#include "drivers/tree/cpu-plan.h"
 
 /* Returns the view of the claims, or NULL. Borrowed until the next read of the database. */
 static const HostView *get_view(const Tracker *tracker)
@@ -169,6 +172,87 @@ static int share_tree(Tracker *tracker, const ProviderTree *base, MadeTree *made
         return r;
 }
 
+/* Logs once that the tree must change its shape. */
+static void note_reshape(TrackerStatus *status, const Uuid *root, bool needed)
+{
+        if (needed && !status->reshape_needed)
+                log_event(
+                        LOG_WARNING, MESSAGE_RESHAPE_NEEDED,
+                        LOG_FIELDS(LOG_FIELD_PROVIDER, root->text),
+                        "The provider tree must change shape under running guests. The old shape is kept.");
+        status->reshape_needed = needed;
+}
+
+/* Notes why devices are not reported as configured. Logs a reason that differs from the last one.
+ */
+static void note_devices(TrackerStatus *status, const Uuid *root, const Error *error)
+{
+        if (error->code && strcmp(error->text, status->device_error.text) != 0)
+                log_event(LOG_WARNING, MESSAGE_DEVICES_REFUSED,
+                          LOG_FIELDS(LOG_FIELD_PROVIDER, root->text),
+                          "Not all of this host is reported as configured: %s", error->text);
+        status->device_error = *error;
+}
+
+/* Notes the decision about the root's DISK_GB, and logs its change. DISK_GB that was never reported
+ * is left out without a message. */
+static void note_local_disk(TrackerStatus *status, const Uuid *root, const MadeTree *made)
+{
+        const char *const fields[] = { LOG_FIELD_PROVIDER, root->text, NULL, NULL };
+        LocalDisk decision = made->local_disk, before = status->local_disk_decision;
+        bool leaves = decision == LOCAL_DISK_LEFT_OUT &&
+                      (made->disk_was_there || before != LOCAL_DISK_OFFERED);
+
+        status->local_disk_decision = decision;
+        strcpy(status->local_disk, made->local_disk_words);
+        if (decision == before)
+                return;
+        if (decision == LOCAL_DISK_OFFERED)
+                log_event(LOG_NOTICE, MESSAGE_LOCAL_DISK, fields,
+                          "Local DISK_GB is reported again: no sharing provider has DISK_GB.");
+        else if (decision == LOCAL_DISK_WITHHELD)
+                log_event(LOG_NOTICE, MESSAGE_LOCAL_DISK, fields, "%s.", status->local_disk);
+        else if (leaves)
+                log_event(LOG_NOTICE, MESSAGE_LOCAL_DISK, fields,
+                          "%s. No consumer has an allocation of local DISK_GB.",
+                          status->local_disk);
+}
+
+/* Notes the unpinned guests that can run on dedicated CPUs. Logs a text that differs from the last
+ * one, and the end of the problem. */
+static void note_floating(TrackerStatus *status, const Uuid *root, const HostConfig *config,
+                          const Snapshot *snapshot)
+{
+        _cleanup_(cpu_plan_done) CpuPlan cpus = { 0 };
+        Error floating = ERROR_NULL;
+
+        if (cpu_plan_make(config, snapshot, &cpus, NULL, NULL) < 0 ||
+            cpu_guests_find(snapshot, &cpus, &floating) < 0)
+                return;
+        if (floating.code && strcmp(floating.text, status->floating.text) != 0)
+                log_event(LOG_WARNING, MESSAGE_GUEST_FLOATS,
+                          LOG_FIELDS(LOG_FIELD_PROVIDER, root->text), "%s.", floating.text);
+        else if (!floating.code && status->floating.code)
+                log_event(LOG_INFO, MESSAGE_GUEST_FLOATS,
+                          LOG_FIELDS(LOG_FIELD_PROVIDER, root->text),
+                          "No unpinned guest can run on dedicated CPUs any more.");
+        status->floating = floating;
+}
+
+/* Notes the results of making a tree in the status, and logs changes. known: see update_tree().
+ * Otherwise the decision about the local disk is not final, and is not noted. */
+static void note_tree(Tracker *tracker, const MadeTree *made, bool known)
+{
+        const TreeMaker *maker = &tracker->maker;
+        TrackerStatus *status = &tracker->status;
+
+        note_reshape(status, &maker->root, made->reshape_needed);
+        note_devices(status, &maker->root, &made->device_error);
+        if (known)
+                note_local_disk(status, &maker->root, made);
+        note_floating(status, &maker->root, maker->config, tracker->snapshot);
+}
+
 /* Makes the tree from base (NULL: none), notes the result in the status, and passes the tree to the
  * claims. known: base is the tree of Placement, or the host is standalone. */
 static int update_tree(Tracker *tracker, const ProviderTree *base, bool known, Error *reterr)
@@ -183,8 +267,7 @@ static int update_tree(Tracker *tracker, const ProviderTree *base, bool known, E
                 r = share_tree(tracker, base, &made);
         if (r < 0)
                 return r;
-        tracker_status_note_tree(&tracker->status, &tracker->maker, tracker->snapshot, &made,
-                                 known);
+        note_tree(tracker, &made, known);
         take_tree(tracker, made.tree, known);
         return 0;
 }
@@ -224,7 +307,8 @@ int tracker_tree_after_read(Tracker *tracker, Error *reterr)
 
 void tracker_tree_reshaped(Tracker *tracker, ProviderTree *tree, const Error *device_error)
 {
-        tracker_status_note_reshaped(&tracker->status, &tracker->maker.root, device_error);
+        note_reshape(&tracker->status, &tracker->maker.root, false);
+        note_devices(&tracker->status, &tracker->maker.root, device_error);
         take_tree(tracker, tree, true);
 }
 
