@@ -75,9 +75,8 @@ static uint64_t cycle(SimulatedAgent *agent, size_t n_providers, bool event, boo
 {
         uint64_t n = 0;
 
-        cycle_pace_start(&agent->pace, REQUESTS(n_providers), now_usec);
-        if (cycle_pace_quiet_usec(&agent->pace, true, now_usec) == 0 &&
-            (event || !cycle_pace_skips_check(&agent->pace, now_usec))) {
+        if (cycle_pace_quiet_usec(&agent->pace, REQUESTS(n_providers), true, now_usec) == 0 &&
+            (event || now_usec >= agent->pace.check_at_usec)) {
                 n = away ? 1 : agent->n_first;
                 if (!away)
                         agent->n_first = 1;

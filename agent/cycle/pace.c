@@ -11,11 +11,12 @@
 
 #include "base/jitter.h"
 
-/* Upper limit of the start jitter that cycle_pace_start() derives from the number of requests. */
+/* Upper limit of the start jitter that begin_start() derives from the number of requests. */
 #define START_JITTER_MAX_USEC (60 * USEC_PER_SEC)
 #define INTERVAL_MAX_USEC     (600 * USEC_PER_SEC) /* largest interval for pauses after failures */
 
-void cycle_pace_start(CyclePace *pace, size_t n_requests, uint64_t now_usec)
+/* Begins the delay of the first requests, once. */
+static void begin_start(CyclePace *pace, size_t n_requests, uint64_t now_usec)
 {
         uint64_t wanted_usec = MIN(n_requests * USEC_PER_SEC, START_JITTER_MAX_USEC);
         uint64_t jitter_usec = MAX(pace->start_jitter_usec, wanted_usec);
@@ -79,11 +80,6 @@ static void schedule_check(CyclePace *pace, uint64_t now_usec)
         pace->check_at_usec = now_usec + pause_usec;
 }
 
-bool cycle_pace_skips_check(const CyclePace *pace, uint64_t now_usec)
-{
-        return now_usec < pace->check_at_usec;
-}
-
 void cycle_pace_note_placement(CyclePace *pace, bool failed, uint64_t retry_after_usec,
                                uint64_t now_usec)
 {
@@ -105,10 +101,12 @@ void cycle_pace_note_placement(CyclePace *pace, bool failed, uint64_t retry_afte
 
 /* If the last poll failed, the next request must wait until 90 % of the interval has passed since
  * the last success of Placement. A server's longer pause counts as well. */
-uint64_t cycle_pace_quiet_usec(const CyclePace *pace, bool polled, uint64_t now_usec)
+uint64_t cycle_pace_quiet_usec(CyclePace *pace, size_t n_requests, bool polled, uint64_t now_usec)
 {
-        uint64_t until_usec = pace->quiet_until_usec;
+        uint64_t until_usec;
 
+        begin_start(pace, n_requests, now_usec);
+        until_usec = pace->quiet_until_usec;
         if (!polled && pace->looked_at_usec > 0 && pace->interval_usec != UINT64_MAX)
                 until_usec = MAX(until_usec, pace->looked_at_usec + pace->interval_usec / 10 * 9);
         return now_usec >= until_usec ? 0 : until_usec - now_usec;

@@ -39,16 +39,13 @@ typedef struct CyclePace {
         uint64_t looked_at_usec;    /* last success with Placement; 0: never */
         uint64_t changed_usec;      /* last change or failure, else the first success with
                                        Placement; 0: none yet */
-        uint64_t check_at_usec;     /* cycles before it skip the check; 0: checks are not slow */
+        uint64_t check_at_usec;     /* cycles before it that only the timer began skip the check;
+                                       0: checks are not slow. A check falls on the cycle that is
+                                       the nearest to its time. */
         unsigned n_failures;        /* consecutive failures of Placement */
         uint64_t full_at_usec;      /* next full read of Placement; 0: not scheduled */
         uint64_t poll_retry_usec;   /* last pause after a failed poll; 0 after a success */
 } CyclePace;
-
-/* Delays the first requests to Placement by a random time. The time is at most start_jitter_usec or
- * n_requests seconds, whichever is larger; these seconds are at most 60. Does nothing if
- * start_jitter_usec is 0, so also in later calls. */
-void cycle_pace_start(CyclePace *pace, size_t n_requests, uint64_t now_usec);
 
 /* Notes that the host or Placement changed, that one of them cannot be used or is not in order, or
  * that a user requested a cycle. Each cycle then checks Placement again. */
@@ -68,12 +65,10 @@ void cycle_pace_note_placement(CyclePace *pace, bool failed, uint64_t retry_afte
 
 /* Returns the time during which no request must be sent to Placement. polled: the last poll of the
  * host succeeded. Without a new snapshot there is nothing to report until 90 % of the interval, if
- * there is one, have passed since the last success. */
-uint64_t cycle_pace_quiet_usec(const CyclePace *pace, bool polled, uint64_t now_usec);
-
-/* Returns true if a cycle that only the timer began must not check Placement, because checks are
- * slow. A check falls on the cycle that is the nearest to its time. */
-bool cycle_pace_skips_check(const CyclePace *pace, uint64_t now_usec);
+ * there is one, have passed since the last success. The first call with a start_jitter_usec delays
+ * the n_requests first requests by a random time, and clears it. The time is at most
+ * start_jitter_usec or n_requests seconds, whichever is larger; these seconds are at most 60. */
+uint64_t cycle_pace_quiet_usec(CyclePace *pace, size_t n_requests, bool polled, uint64_t now_usec);
 
 /* Returns true if this cycle reads all of Placement. asked: a user requested it. Otherwise a full
  * read is due half a day to one and a half days after the last one or the start. None is due after

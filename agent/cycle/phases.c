@@ -127,14 +127,13 @@ static bool is_settling(Tracker *tracker)
 static bool is_quiet(Tracker *tracker)
 {
         size_t n_providers = tracker->tree ? tracker->tree->n_providers : 1;
-        uint64_t now = clock_usec(CLOCK_BOOTTIME);
-
         /* The range of the start delay depends on the number of requests of a first read: one for
          * the list of providers, and three for each of them. */
-        cycle_pace_start(&tracker->pace, 1 + 3 * n_providers, now);
-        return tracker->n_waiters == 0 &&
-               cycle_pace_quiet_usec(&tracker->pace, !tracker->status.hypervisor_error.code, now) >
-                       0;
+        uint64_t quiet_usec = cycle_pace_quiet_usec(&tracker->pace, 1 + 3 * n_providers,
+                                                    !tracker->status.hypervisor_error.code,
+                                                    clock_usec(CLOCK_BOOTTIME));
+
+        return tracker->n_waiters == 0 && quiet_usec > 0;
 }
 
 /* Returns why an audit must leave all unchanged, or NULL. */
@@ -148,7 +147,7 @@ static const char *find_hindrance(const Tracker *tracker)
 static bool skips_check(Tracker *tracker)
 {
         if (tracker->n_waiters > 0 || tracker->cycle.wanted ||
-            !cycle_pace_skips_check(&tracker->pace, clock_usec(CLOCK_BOOTTIME)))
+            clock_usec(CLOCK_BOOTTIME) >= tracker->pace.check_at_usec)
                 return false;
         tracker->cycle.audits = auditor_is_due(tracker->auditor, find_hindrance(tracker));
         return !tracker->cycle.audits;
