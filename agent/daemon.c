@@ -360,7 +360,6 @@ static int make_tracker(Daemon *daemon, Engine *engine, Error *reterr)
 static int make_engine(Daemon *daemon, Config *config, Engine *ret, Error *reterr)
 {
         _cleanup_(engine_done) Engine engine = { .config = config };
-        _cleanup_(string_set_done) StringSet members = STRING_SET_INIT;
         bool read_only = daemon->mode == DAEMON_DRY_RUN;
         int r;
 
@@ -375,13 +374,11 @@ static int make_engine(Daemon *daemon, Config *config, Engine *ret, Error *reter
                 r = device_watch_new(&engine.device_watch, config->state_dir, &config->driver.host,
                                      config->device_specs, config->device_hold_usec, read_only,
                                      reterr);
-        if (r >= 0 && cordon_list_members(&config->driver.host, &members) < 0)
-                r = error_oom(reterr);
         if (r >= 0)
                 r = make_tracker(daemon, &engine, reterr);
         if (r < 0)
                 return r;
-        cordon_set_members(daemon->cordon, &members);
+        cordon_set_host(daemon->cordon, &config->driver.host);
         *ret = TAKE_STRUCT(engine);
         return 0;
 }

@@ -74,7 +74,7 @@ struct Cordon {
         size_t n_entries, n_allocated;
         Lifted *lifted; /* the oldest first */
         size_t n_lifted, n_lifted_allocated;
-        StringSet members;       /* PCI addresses of the devices of sets */
+        const HostConfig *host;  /* its sets have devices without a provider; NULL: no sets */
         char *words[_WORDS_MAX]; /* for cordon_view(); "": no cordon */
 };
 
@@ -105,7 +105,6 @@ Cordon *cordon_free(Cordon *cordon)
         for (size_t i = 0; i < cordon->n_lifted; i++)
                 free(cordon->lifted[i].device);
         free(cordon->lifted);
-        string_set_done(&cordon->members);
         for (Words i = 0; i < _WORDS_MAX; i++)
                 free(cordon->words[i]);
         free(cordon->state_file);
@@ -447,27 +446,19 @@ static Provider *find_provider(const ProviderTree *tree, const Uuid *root, const
 /* Returns the address of a device of a set, by any of its names. NULL: there is none. */
 static const char *find_member(const Cordon *cordon, const char *device)
 {
-        for (size_t i = 0; i < cordon->members.n_items; i++)
-                if (is_named(cordon->members.items[i], device))
-                        return cordon->members.items[i];
+        const HostConfig *host = cordon->host;
+        const char *address;
+
+        for (size_t i = 0; host && i < host->n_shapes; i++)
+                for (size_t j = 0; (address = device_set_device(&host->shapes[i].set, j)); j++)
+                        if (is_named(address, device))
+                                return address;
         return NULL;
 }
 
-int cordon_list_members(const HostConfig *host, StringSet *ret)
+void cordon_set_host(Cordon *cordon, const HostConfig *host)
 {
-        const char *address;
-
-        for (size_t i = 0; i < host->n_shapes; i++)
-                for (size_t j = 0; (address = device_set_device(&host->shapes[i].set, j)); j++)
-                        if (string_set_add(ret, address) < 0)
-                                return -ENOMEM;
-        return 0;
-}
-
-void cordon_set_members(Cordon *cordon, StringSet *members)
-{
-        string_set_done(&cordon->members);
-        cordon->members = TAKE_STRUCT(*members);
+        cordon->host = host;
 }
 
 bool cordon_has_member(const Cordon *cordon, const char *address)

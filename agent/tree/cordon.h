@@ -54,11 +54,9 @@ int cordon_new(Cordon **ret, const char *state_dir, bool read_only, Error *reter
 Cordon *cordon_free(Cordon *cordon);
 DEFINE_CLEANUP(Cordon *, cordon_free);
 
-/* Adds the devices of sets to an empty list. They can be cordoned without a provider. -ENOMEM. */
-int cordon_list_members(const HostConfig *host, StringSet *ret);
-
-/* Replaces these devices by such a list, which becomes empty. */
-void cordon_set_members(Cordon *cordon, StringSet *members);
+/* Sets the configuration whose sets have devices that can be cordoned without a provider. It is
+ * borrowed until the next call or cordon_free(). Without a call there are no sets. */
+void cordon_set_host(Cordon *cordon, const HostConfig *host);
 
 /* Returns true if the device of a set at the PCI address is cordoned alone. */
 bool cordon_has_member(const Cordon *cordon, const char *address);

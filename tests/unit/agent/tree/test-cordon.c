@@ -113,14 +113,6 @@ static bool covers(const char *provider)
         return cordon_covers(scene.cordon, scene.mirror, &scene.root, &uuid);
 }
 
-static void set_members(const HostConfig *host)
-{
-        StringSet members = STRING_SET_INIT;
-
-        assert_int_equal(cordon_list_members(host, &members), 0);
-        cordon_set_members(scene.cordon, &members);
-}
-
 /* A device of a set has no provider. It is cordoned by each of its names, alone. */
 static void test_members_of_sets(void **state)
 {
@@ -132,7 +124,7 @@ static void test_members_of_sets(void **state)
         assert_int_equal(
                 device_set_parse(&shapes.set, "hgx", "CUSTOM_GPU", members, partitions, NULL), 0);
         assert_int_equal(set("0000:1b:00.0", NULL), -ENODEV);
-        set_members(&host);
+        cordon_set_host(scene.cordon, &host);
         assert_non_null(
                 cordon_find_name(scene.cordon, scene.mirror, &scene.root, "0000:1b:00.0", ""));
         assert_null(cordon_find_name(scene.cordon, scene.mirror, &scene.root, "0000:1b:00.1", ""));
@@ -145,7 +137,7 @@ static void test_members_of_sets(void **state)
         assert_int_equal(reserved(GPU, "VGPU"), 1);
         start();
         assert_true(cordon_has_member(scene.cordon, "0000:1b:00.0"));
-        set_members(&host);
+        cordon_set_host(scene.cordon, &host);
         assert_int_equal(lift("0000:43:00.0", NULL), -ENOENT);
         assert_int_equal(lift("0000:1b:00.0", NULL), 0);
         assert_false(cordon_has_member(scene.cordon, "0000:1b:00.0"));
