@@ -480,7 +480,7 @@ int bus_cordon(sd_bus_message *call, const BusCaller *caller, const BusConfig *c
         if (why)
                 return sd_bus_error_setf(error, BUS_ERROR_REFUSED, "%s", why);
         r = cordon_set(config->cordon, tree, &config->root, device, reason, caller->name,
-                       clock_usec(CLOCK_REALTIME), &words);
+                       NULL, clock_usec(CLOCK_REALTIME), &words);
         if (r < 0)
                 return refuse_cordon(error, r, &words);
         log_event(LOG_NOTICE, MESSAGE_CORDONED,
@@ -502,7 +502,7 @@ int bus_uncordon(sd_bus_message *call, const BusCaller *caller, const BusConfig 
         if (r < 0)
                 return r;
         r = cordon_lift(config->cordon, tracker_view(config->tracker).tree, &config->root, device,
-                        clock_usec(CLOCK_REALTIME), &words);
+                        NULL, clock_usec(CLOCK_REALTIME), &words);
         if (r < 0)
                 return refuse_cordon(error, r, &words);
         log_event(LOG_NOTICE, MESSAGE_UNCORDONED,

@@ -281,7 +281,7 @@ static bool cordon_device(Cleaner *cleaner, const CleanerHost *host, const Uncle
 
         (void)claim_cut_text(text ? text : reason, cut);
         r = cordon_set(config->cordon, host->tree, &config->root, row->address, cut, WHO,
-                       clock_usec(CLOCK_REALTIME), &error);
+                       NULL, clock_usec(CLOCK_REALTIME), &error);
         if (r < 0 && r != cleaner->cordon_error)
                 log_warning("Cannot cordon device %s: %s. It stays withheld.", row->address,
                             error_text(&error, r));

@@ -355,7 +355,7 @@ static bool cordon_entry(PartitionWatch *watch, const CleanerHost *host,
                     is_lifted(watch, host, entry, *device))
                         continue;
                 r = cordon_set(config->cordon, host->tree, &config->root, *device, cut, WHO,
-                               clock_usec(CLOCK_REALTIME), &error);
+                               NULL, clock_usec(CLOCK_REALTIME), &error);
                 if (r < 0 && r != watch->cordon_error)
                         log_warning("Cannot cordon device %s: %s. It stays withheld.", *device,
                                     error_text(&error, r));

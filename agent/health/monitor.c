@@ -388,6 +388,7 @@ static int withhold(HealthMonitor *monitor, const HealthHost *host, const char *
         const CordonRule rule = { finding->rule, health_lift_to_text(finding->lift),
                                   finding->boot_id };
         bool is_part = strcmp(device, finding->address) != 0;
+        _cleanup_free_ char *who = text_format("rule %s", finding->rule);
         char reason[CORDON_TEXT_MAX + 1];
         Error error = ERROR_NULL;
         int r;
@@ -396,8 +397,9 @@ static int withhold(HealthMonitor *monitor, const HealthHost *host, const char *
                  is_part ? finding->address : "", is_part ? ": " : "");
         snprintf(reason + strlen(reason), sizeof(reason) - strlen(reason), "%s", finding->line);
         text_trim_cut(reason);
-        r = cordon_set_by_rule(monitor->config.cordon, host->tree, &monitor->config.root, device,
-                               reason, &rule, clock_usec(CLOCK_REALTIME), &error);
+        r = who ? cordon_set(monitor->config.cordon, host->tree, &monitor->config.root, device,
+                             reason, who, &rule, clock_usec(CLOCK_REALTIME), &error)
+                : error_oom(&error);
         if (r < 0) {
                 set_error(monitor, error_text(&error, r));
                 return r;
@@ -469,8 +471,8 @@ static int handle_recovery(HealthMonitor *monitor, const HealthMessage *message)
                 return 0;
         was_reported = health_record_remove(&monitor->record, device, message->rule);
         monitor->is_changed = monitor->is_changed || was_reported; /* also if the lift fails */
-        r = cordon_lift_by_rule(monitor->config.cordon, host.tree, &monitor->config.root, device,
-                                message->rule, &error);
+        r = cordon_lift(monitor->config.cordon, host.tree, &monitor->config.root, device,
+                        message->rule, 0, &error);
         if (r < 0)
                 set_error(monitor, error_text(&error, r));
         if (r > 0 || was_reported)
@@ -590,8 +592,8 @@ static int end_boot(HealthMonitor *monitor, const ProviderTree *tree)
                                                   &rule))) {
                 _cleanup_free_ char *device = strdup(found), *name = strdup(rule.name);
                 int r = device && name
-                                ? cordon_lift_by_rule(monitor->config.cordon, tree,
-                                                      &monitor->config.root, device, name, &error)
+                                ? cordon_lift(monitor->config.cordon, tree,
+                                              &monitor->config.root, device, name, 0, &error)
                                 : -ENOMEM;
 
                 if (r <= 0) {

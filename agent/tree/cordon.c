@@ -635,10 +635,11 @@ static int change_owner(Cordon *cordon, CordonEntry *entry, const char *reason, 
         return r;
 }
 
-static int set(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const char *device,
+int cordon_set(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const char *device,
                const char *reason, const char *who, const CordonRule *rule, uint64_t now_usec,
                Error *reterr)
 {
+        static const CordonRule person = { "", "", "" };
         CordonEntry *entry = find_named(cordon, tree, root, device);
         bool is_new = !entry;
         int r = check_new(cordon, tree, root, device, reason, reterr);
@@ -647,29 +648,10 @@ static int set(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const
                 return r;
         if (!entry && add_entry(cordon, device, "", "", &entry) < 0)
                 return error_oom(reterr);
-        r = change_owner(cordon, entry, reason, who, rule, now_usec, reterr);
+        r = change_owner(cordon, entry, reason, who, rule ? rule : &person, now_usec, reterr);
         if (r < 0 && is_new)
                 remove_entry(cordon, (size_t)(entry - cordon->entries));
         return r < 0 ? r : update_words(cordon, reterr);
-}
-
-int cordon_set(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const char *device,
-               const char *reason, const char *who, uint64_t now_usec, Error *reterr)
-{
-        static const CordonRule person = { "", "", "" };
-
-        return set(cordon, tree, root, device, reason, who, &person, now_usec, reterr);
-}
-
-int cordon_set_by_rule(Cordon *cordon, const ProviderTree *tree, const Uuid *root,
-                       const char *device, const char *reason, const CordonRule *rule,
-                       uint64_t now_usec, Error *reterr)
-{
-        _cleanup_free_ char *who = text_format("rule %s", rule->name);
-
-        if (!who)
-                return error_oom(reterr);
-        return set(cordon, tree, root, device, reason, who, rule, now_usec, reterr);
 }
 
 /* Writes a changed entry to the disk and makes the words again. Restores it if the write fails. */
@@ -683,10 +665,13 @@ static int keep(Cordon *cordon, CordonEntry *entry, const CordonEntry *before, E
 }
 
 int cordon_lift(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const char *device,
-                uint64_t now_usec, Error *reterr)
+                const char *rule, uint64_t now_usec, Error *reterr)
 {
         CordonEntry *entry = find_named(cordon, tree, root, device), before;
+        int r;
 
+        if (rule && (!entry || entry->lifted || strcmp(entry->rule, rule) != 0))
+                return 0;
         if (!entry || entry->lifted)
                 return error_setf(reterr, ENOENT, "%s%.60s%s is not cordoned",
                                   device[0] ? "\"" : "", device[0] ? device : "The host",
@@ -695,21 +680,8 @@ int cordon_lift(Cordon *cordon, const ProviderTree *tree, const Uuid *root, cons
                 return error_setf(reterr, EINVAL,
                                   "The host is retired. Run \"computectl retire --undo\" first");
         before = *entry;
-        if (device[0] && add_lifted(cordon, entry->device, now_usec) < 0)
+        if (!rule && device[0] && add_lifted(cordon, entry->device, now_usec) < 0)
                 return error_oom(reterr);
-        entry->lifted = true;
-        return keep(cordon, entry, &before, reterr);
-}
-
-int cordon_lift_by_rule(Cordon *cordon, const ProviderTree *tree, const Uuid *root,
-                        const char *device, const char *rule, Error *reterr)
-{
-        CordonEntry *entry = find_named(cordon, tree, root, device), before;
-        int r;
-
-        if (!entry || entry->lifted || strcmp(entry->rule, rule) != 0)
-                return 0;
-        before = *entry;
         entry->lifted = true;
         r = keep(cordon, entry, &before, reterr);
         return r < 0 ? r : 1;

@@ -63,30 +63,23 @@ bool cordon_has_member(const Cordon *cordon, const char *address);
 
 /* Cordons the host or a device, and returns after the write of the file (state_file_write()),
  * unless read_only. device: "" for the host, else the name or uuid of its provider, libvirt's name
- * or the PCI address. The device must be in tree or in a set, unless tree is NULL. A call for a
- * cordoned device changes only owner, author, time and reason; so a person takes over the cordon of
- * a rule. now_usec is CLOCK_REALTIME. Returns -ENODEV, -EINVAL or the error of the disk, with
- * words, or -ENOMEM. The cordon is then not set, unless memory was short after the write. */
+ * or the PCI address. The device must be in tree or in a set, unless tree is NULL. who is the
+ * author. rule: the health rule that then owns the cordon of a device; NULL: a person owns it. A
+ * call for a cordoned device changes only owner, author, time and reason; so a person takes over
+ * the cordon of a rule. For a rule, the caller ensures that no person owns it (cordon_get_state()).
+ * now_usec is CLOCK_REALTIME. Returns -ENODEV, -EINVAL (also for a reason above CORDON_TEXT_MAX) or
+ * the error of the disk, with words, or -ENOMEM. The cordon is then not set, unless memory was
+ * short after the write. */
 int cordon_set(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const char *device,
-               const char *reason, const char *who, uint64_t now_usec, Error *reterr);
+               const char *reason, const char *who, const CordonRule *rule, uint64_t now_usec,
+               Error *reterr);
 
-/* Does the same for a health rule, which then owns the cordon, with the author "rule NAME". The
- * caller ensures that no person owns it (cordon_get_state()). A reason above CORDON_TEXT_MAX is
- * -EINVAL. */
-int cordon_set_by_rule(Cordon *cordon, const ProviderTree *tree, const Uuid *root,
-                       const char *device, const char *reason, const CordonRule *rule,
-                       uint64_t now_usec, Error *reterr);
-
-/* Lifts a cordon for a person, by any name of the device, and notes now_usec (CLOCK_REALTIME) for a
- * device. Returns -ENOENT with words if it is not cordoned, -EINVAL for a host that is retired.
- * Other errors are those of cordon_set(). */
+/* Lifts a cordon, by any name of the device. rule NULL: for a person, and notes now_usec
+ * (CLOCK_REALTIME) for a device; returns -ENOENT with words if it is not cordoned, -EINVAL for a
+ * host that is retired. Otherwise lifts only a cordon of the health rule of this name, and returns
+ * 0 if there is none. Returns 1 if the cordon was lifted. Other errors are those of cordon_set(). */
 int cordon_lift(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const char *device,
-                uint64_t now_usec, Error *reterr);
-
-/* Lifts the cordon of a device if the rule owns it, without a note of the time. Returns 1 if it was
- * lifted, 0 if the rule owns no cordon of the device, or an error of cordon_set(). */
-int cordon_lift_by_rule(Cordon *cordon, const ProviderTree *tree, const Uuid *root,
-                        const char *device, const char *rule, Error *reterr);
+                const char *rule, uint64_t now_usec, Error *reterr);
 
 /* Returns the name of a device whose cordon belongs to a rule that ends with the boot, and was made
  * in another boot than boot_id. NULL: there is none. Borrowed until the next change; *ret_rule

@@ -150,7 +150,7 @@ static void test_the_end_of_a_removal(void **state)
         /* Without a cordon, the mark that keeps the host retired cannot be stored. */
         assert_false(retirement_end(&scene.retirement, &maker, 0, &ERROR_NULL));
         assert_int_equal(scene.n_records, 0);
-        assert_int_equal(cordon_set(cordon, NULL, &root, "", "sold", "tester", 1, NULL), 0);
+        assert_int_equal(cordon_set(cordon, NULL, &root, "", "sold", "tester", NULL, 1, NULL), 0);
         assert_true(retirement_end(&scene.retirement, &maker, 0, &ERROR_NULL));
         assert_true(cordon_view(cordon).is_retired);
         assert_int_equal(scene.n_records, 1);

@@ -368,7 +368,8 @@ static void ask_retirement(RetireKind kind)
         Uuid root;
 
         assert_int_equal(uuid_from_text(ROOT, &root), 0);
-        assert_int_equal(cordon_set(world.cordon, NULL, &root, "", "sold", "tester", 1, NULL), 0);
+        assert_int_equal(cordon_set(world.cordon, NULL, &root, "", "sold", "tester", NULL, 1, NULL),
+                         0);
         retirement_ask(tracker_view(world.tracker).retirement, kind, &by);
 }
 

@@ -53,13 +53,15 @@ static void start_over(void)
 static int set(const char *device, Error *reterr)
 {
         return cordon_set(scene.cordon, scene.mirror, &scene.root, device, "broken fan", "ann",
-                          1000 * USEC_PER_SEC, reterr);
+                          NULL, 1000 * USEC_PER_SEC, reterr);
 }
 
 static int lift(const char *device, Error *reterr)
 {
-        return cordon_lift(scene.cordon, scene.mirror, &scene.root, device, 2000 * USEC_PER_SEC,
-                           reterr);
+        int r = cordon_lift(scene.cordon, scene.mirror, &scene.root, device, NULL,
+                            2000 * USEC_PER_SEC, reterr);
+
+        return MIN(r, 0);
 }
 
 static Inventory *vgpus(void)
@@ -446,14 +448,15 @@ static void test_retired(void **state)
 static int set_by_rule(const char *device, const char *rule, const char *lift, const char *boot_id)
 {
         const CordonRule owner = { rule, lift, boot_id };
+        _cleanup_free_ char *who = text_format("rule %s", rule);
 
-        return cordon_set_by_rule(scene.cordon, scene.mirror, &scene.root, device, "a line", &owner,
-                                  NOW, NULL);
+        return cordon_set(scene.cordon, scene.mirror, &scene.root, device, "a line", who, &owner,
+                          NOW, NULL);
 }
 
 static int lift_by_rule(const char *device, const char *rule)
 {
-        return cordon_lift_by_rule(scene.cordon, scene.mirror, &scene.root, device, rule, NULL);
+        return cordon_lift(scene.cordon, scene.mirror, &scene.root, device, rule, 0, NULL);
 }
 
 /* A rule changes only its own cordon; a person can take it over and lift it. */
