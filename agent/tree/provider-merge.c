@@ -177,8 +177,7 @@ static void complain(const Merge *merge, const ProviderYamlEntry *entry, const c
 {
         Error error;
 
-        error_setf(&error, EINVAL, "%.80s: %.80s: %s", entry->source, provider_yaml_target(entry),
-                   what);
+        error_setf(&error, EINVAL, "%.80s: %.80s: %s", entry->source, entry->target, what);
         merge->problem(error.text, merge->userdata);
 }
 
@@ -200,11 +199,11 @@ static int add_all(Merge *merge, const ProviderYamlEntry *entry, Provider *provi
         if (ensure_addition(&merge->after, &provider->uuid, &addition) < 0)
                 return -ENOMEM;
         for (size_t i = 0; i < entry->n_inventories; i++) {
-                const ProviderYamlInventory *inventory = &entry->inventories[i];
+                const InventoryRecord *record = &entry->inventories[i];
 
-                if (provider_set_inventory(provider, inventory->resource_class,
-                                           &inventory->record) < 0 ||
-                    string_set_add(&addition->classes, inventory->resource_class) < 0)
+                if (provider_set_inventory(provider, record->resource_class, &record->inventory) <
+                            0 ||
+                    string_set_add(&addition->classes, record->resource_class) < 0)
                         return -ENOMEM;
         }
         for (size_t i = 0; i < entry->traits.n_items; i++)

@@ -18,7 +18,6 @@
 
 #include "agent/state/yaml-text.h"
 #include "base/array.h"
-#include "base/provider-tree.h"
 #include "base/text.h"
 
 #define COMPUTE_NODE "$COMPUTE_NODE"
@@ -59,11 +58,6 @@ void provider_yaml_done(ProviderYaml *yaml)
                 entry_free(yaml->entries[i]);
         free(yaml->entries);
         *yaml = PROVIDER_YAML_INIT;
-}
-
-const char *provider_yaml_target(const ProviderYamlEntry *entry)
-{
-        return entry->compute_node ? COMPUTE_NODE : entry->name ? entry->name : entry->uuid.text;
 }
 
 /* Reports a problem with the file, and with the line if there is a node. Always returns -EINVAL. */
@@ -233,7 +227,7 @@ static int add_inventory(const Reader *reader, ProviderYamlEntry *entry, const y
                          const yaml_node_t *value)
 {
         const char *name = yaml_text_scalar(key);
-        ProviderYamlInventory inventory = { 0 };
+        InventoryRecord record = { 0 };
         int r;
 
         if (!name || !resource_class_valid(name) || !resource_class_is_custom(name))
@@ -242,15 +236,15 @@ static int add_inventory(const Reader *reader, ProviderYamlEntry *entry, const y
         r = string_set_add(&entry->classes, name);
         if (r <= 0)
                 return r < 0 ? r : complain(reader, key, "%.60s is listed twice", name);
-        if (read_record(reader, value, name, &inventory.record) < 0)
+        if (read_record(reader, value, name, &record.inventory) < 0)
                 return -EINVAL;
         if (entry->n_inventories >= PROVIDER_YAML_MAX_ENTRIES)
                 return complain(reader, key, "too many inventories");
-        if (array_grow(&entry->inventories, sizeof(inventory), entry->n_inventories,
+        if (array_grow(&entry->inventories, sizeof(record), entry->n_inventories,
                        &entry->n_inventories_allocated) < 0 ||
-            !(inventory.resource_class = strdup(name)))
+            !(record.resource_class = strdup(name)))
                 return -ENOMEM;
-        entry->inventories[entry->n_inventories++] = inventory;
+        entry->inventories[entry->n_inventories++] = record;
         return 0;
 }
 
@@ -299,16 +293,18 @@ static int read_identification(const Reader *reader, const yaml_node_t *node,
                 return complain(reader, node, "identification must have either a uuid or a name");
         if (uuid && text && strcmp(text, COMPUTE_NODE) == 0) {
                 entry->compute_node = true;
+                entry->target = COMPUTE_NODE;
                 return 0;
         }
         if (uuid && (!text || uuid_from_text(text, &entry->uuid) < 0))
                 return complain(reader, uuid, "\"%.60s\" is neither a uuid nor " COMPUTE_NODE,
                                 text ? text : "");
+        entry->target = entry->uuid.text;
         if (uuid)
                 return 0;
         if (!text || !text[0] || text_count_characters(text) > PROVIDER_NAME_MAX)
                 return complain(reader, name, "a name has 1 to %d characters", PROVIDER_NAME_MAX);
-        entry->name = strdup(text);
+        entry->target = entry->name = strdup(text);
         return entry->name ? 0 : -ENOMEM;
 }
 
@@ -317,8 +313,7 @@ static int read_identification(const Reader *reader, const yaml_node_t *node,
 static bool is_target_taken(const ProviderYaml *yaml, const ProviderYamlEntry *entry)
 {
         for (size_t i = 0; i < yaml->n_entries; i++)
-                if (strcmp(provider_yaml_target(yaml->entries[i]), provider_yaml_target(entry)) ==
-                    0)
+                if (strcmp(yaml->entries[i]->target, entry->target) == 0)
                         return true;
         return false;
 }
@@ -335,14 +330,13 @@ static int read_entry(const Reader *reader, const yaml_node_t *node, ProviderYam
         if ((r = read_identification(reader, node, entry)) < 0)
                 return r;
         if (is_target_taken(reader->yaml, entry))
-                return complain(reader, node, "%.100s already has an entry",
-                                provider_yaml_target(entry));
+                return complain(reader, node, "%.100s already has an entry", entry->target);
         if ((r = read_additional(reader, node, "inventories", read_inventories, entry)) < 0 ||
             (r = read_additional(reader, node, "traits", read_trait, entry)) < 0)
                 return r;
         if (entry->n_inventories == 0 && entry->traits.n_items == 0)
                 return complain(reader, node, "%.100s has neither inventories nor traits",
-                                provider_yaml_target(entry));
+                                entry->target);
         return 0;
 }
 

@@ -14,25 +14,21 @@
 
 #include "agent/state/yaml-text.h"
 #include "base/error.h"
-#include "base/inventory.h"
+#include "base/provider-tree.h"
 #include "base/string-set.h"
 #include "base/uuid.h"
 
 #define PROVIDER_YAML_MAX_BYTES   YAML_TEXT_MAX_BYTES
 #define PROVIDER_YAML_MAX_ENTRIES 10000 /* entries of all files; inventories or traits of one */
 
-typedef struct ProviderYamlInventory {
-        char *resource_class;
-        Inventory record;
-} ProviderYamlInventory;
-
 /* Additions to one target, which is named by exactly one of uuid, name and compute_node. */
 typedef struct ProviderYamlEntry {
         char *source; /* path of the file, for messages */
         Uuid uuid;
         char *name;
-        bool compute_node; /* "$COMPUTE_NODE": every compute node that no other entry names */
-        ProviderYamlInventory *inventories;
+        bool compute_node;  /* "$COMPUTE_NODE": every compute node that no other entry names */
+        const char *target; /* "$COMPUTE_NODE", the uuid or the name; borrowed from the entry */
+        InventoryRecord *inventories;
         size_t n_inventories, n_inventories_allocated;
         StringSet classes; /* the classes of the inventories */
         StringSet traits;
@@ -54,6 +50,3 @@ void provider_yaml_done(ProviderYaml *yaml);
  * the entries. */
 int provider_yaml_add(ProviderYaml *yaml, const char *source, const char *text, size_t n,
                       void (*problem)(const char *text, void *userdata), void *userdata);
-
-/* Returns "$COMPUTE_NODE", the uuid or the name of the target, borrowed. */
-const char *provider_yaml_target(const ProviderYamlEntry *entry);

@@ -18,7 +18,7 @@ void fuzz_text(const char *text)
 
                 assert(entry->n_inventories > 0 || entry->traits.n_items > 0);
                 for (size_t j = 0; j < entry->n_inventories; j++)
-                        assert(!inventory_invalid_field(&entry->inventories[j].record));
+                        assert(!inventory_invalid_field(&entry->inventories[j].inventory));
         }
         provider_yaml_done(&yaml);
 }

@@ -25,9 +25,9 @@ static void describe(const ProviderYaml *yaml, char *text, size_t size)
                 const ProviderYamlEntry *entry = yaml->entries[i];
 
                 n += (size_t)snprintf(text + n, size - n, "%s%s", i ? "; " : "",
-                                      provider_yaml_target(entry));
+                                      entry->target);
                 for (size_t j = 0; j < entry->n_inventories; j++) {
-                        const Inventory *record = &entry->inventories[j].record;
+                        const Inventory *record = &entry->inventories[j].inventory;
 
                         n += (size_t)snprintf(text + n, size - n, " %s=%d/%d/%d/%g",
                                               entry->inventories[j].resource_class,
