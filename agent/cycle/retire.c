@@ -109,7 +109,8 @@ static bool is_refused(const json_t *document)
                json_array_size(json_object_get(document, "foreign")) > 0;
 }
 
-void retirement_done(Retirement *retirement)
+/* Forgets the last result. */
+static void forget(Retirement *retirement)
 {
         json_decref(retirement->document);
         retirement->document = NULL;
@@ -118,7 +119,7 @@ void retirement_done(Retirement *retirement)
 
 void retirement_ask(Retirement *retirement, RetireKind kind, const EventAuthor *by)
 {
-        retirement_done(retirement);
+        forget(retirement);
         retirement->asked = kind;
         retirement->asked_by = *by;
 }
@@ -126,7 +127,7 @@ void retirement_ask(Retirement *retirement, RetireKind kind, const EventAuthor *
 void retirement_begin(Retirement *retirement)
 {
         if (retirement->asked != RETIRE_NONE)
-                retirement_done(retirement);
+                forget(retirement);
         retirement->kind = retirement->asked;
         retirement->by = retirement->asked_by;
         retirement->asked = RETIRE_NONE;
@@ -140,7 +141,7 @@ bool retirement_check(Retirement *retirement, const TreeMaker *maker, Reporter *
         Claims *claims = maker->claims->claims;
         MadeTree made = { 0 }; /* made without Placement's tree */
 
-        retirement_done(retirement);
+        forget(retirement);
         reporter_take_gathered(reporter, &consumers, &others);
         if (!claims || claims_list(claims, CLAIMS_LIVING, NULL, &list, NULL) != 0)
                 error_setf(&retirement->error, ENODATA, "Cannot read the claims of this host");

@@ -31,13 +31,10 @@ typedef struct Retirement {
         RetireKind asked, kind; /* asked: for the next cycle; kind: in the running cycle */
         EventAuthor asked_by, by;
         json_t *document; /* last check or removal, a document of RETIRE_FORMAT
-                             (formats/format-names.h); NULL: none */
+                             (formats/format-names.h); NULL: none. Owned. */
         Error error; /* why the check or the removal failed; code 0: it did not, or it has not run
                       */
 } Retirement;
-
-/* Forgets the last result. */
-void retirement_done(Retirement *retirement);
 
 /* Requests a retirement from the next cycle, and forgets the last result. by is copied. */
 void retirement_ask(Retirement *retirement, RetireKind kind, const EventAuthor *by);

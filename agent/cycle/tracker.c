@@ -207,7 +207,7 @@ Tracker *tracker_free(Tracker *tracker)
         overwrites_done(&tracker->overwrites);
         free(tracker->waiters);
         string_set_done(&tracker->logged_problems);
-        retirement_done(&tracker->retirement);
+        json_decref(tracker->retirement.document);
         warm_start_done(&tracker->warm);
         sd_event_unref(tracker->event);
         free(tracker);

@@ -73,7 +73,7 @@ static void check(bool removes)
 
 static void end(void)
 {
-        retirement_done(&scene.retirement);
+        json_decref(scene.retirement.document);
         assert_int_equal(fixture_teardown((void **)&scene.fixture), 0);
         provider_tree_free(scene.own);
         fake_reporter_end();
@@ -181,7 +181,7 @@ static void test_request_during_a_removal(void **state)
         assert_int_equal(retirement.error.code, 0);
         retirement_begin(&retirement);
         assert_int_equal(retirement.kind, RETIRE_NONE);
-        retirement_done(&retirement);
+        json_decref(retirement.document);
 }
 
 TEST_MAIN(test_providers, test_leftover, test_holders, test_the_end_of_a_removal,
