@@ -162,15 +162,6 @@ void tracker_status_note_synced(TrackerStatus *status)
         }
 }
 
-void tracker_status_note_access(TrackerStatus *status, ReshaperAccess access)
-{
-        if (access == RESHAPER_FORBIDDEN && status->reshape_access != RESHAPER_FORBIDDEN)
-                log_event(
-                        LOG_WARNING, MESSAGE_RESHAPE_FORBIDDEN, NULL,
-                        "The user of [placement] cannot reshape, because it lacks the role service. Everything else is published. A change of shape under running guests will fail.");
-        status->reshape_access = access;
-}
-
 /* Joins the problems up to PARTS_LENGTH bytes, but at least one, and adds the number of the omitted
  * ones. */
 static void name_parts(const StringSet *problems, Error *ret)

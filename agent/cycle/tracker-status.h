@@ -87,9 +87,6 @@ void tracker_status_note_left(TrackerStatus *status, uint64_t n_differences);
  * SYNC_RETIRED. */
 void tracker_status_note_apart(TrackerStatus *status, SyncState state);
 
-/* Notes whether Placement permits reshapes. Logs a change to RESHAPER_FORBIDDEN. */
-void tracker_status_note_access(TrackerStatus *status, ReshaperAccess access);
-
 /* Notes the result of a poll, and the parts of the host that the snapshot could not read. snapshot
  * NULL: no poll has succeeded. error: code 0 if the poll succeeded. logged: the problems that were
  * logged; updated to those of the snapshot. */
