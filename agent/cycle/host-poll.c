@@ -32,7 +32,8 @@ struct HostPoll {
         bool hangs;                 /* the last poll had no result in time */
         uint64_t silent_since_usec; /* while it hangs: CLOCK_MONOTONIC of the request that timed out
                                        first */
-        void (*notify)(HostPoll *poll, HostPollEvent event, const Error *error, void *userdata);
+        void (*notify)(const Snapshot *snapshot, HostPollEvent event, const Error *error,
+                       void *userdata);
         void *userdata;
 };
 
@@ -49,7 +50,7 @@ static void end_poll(HostPoll *poll, const Error *error)
 {
         (void)sd_event_source_set_enabled(poll->patience_timer, SD_EVENT_OFF);
         note_hanging(poll, error->code == ETIMEDOUT);
-        poll->notify(poll, HOST_POLL_ENDED, error, poll->userdata);
+        poll->notify(poll->snapshot, HOST_POLL_ENDED, error, poll->userdata);
 }
 
 /* Returns -EEXIST if the host has another name than in the last snapshot. */
@@ -78,7 +79,7 @@ static void take_snapshot(HostPoll *poll, Snapshot *snapshot)
         }
         /* The driver polls again for the request that arrived during this poll. */
         if (earlier && !error.code)
-                poll->notify(poll, HOST_POLL_EARLIER, &error, poll->userdata);
+                poll->notify(poll->snapshot, HOST_POLL_EARLIER, &error, poll->userdata);
         else
                 end_poll(poll, &error);
 }
@@ -94,10 +95,10 @@ static void handle_event(HostPoll *poll, DriverEvent *event)
                 break;
         case DRIVER_EVENT_LOST:
                 poll->hangs = false;
-                poll->notify(poll, HOST_POLL_LOST, &event->error, poll->userdata);
+                poll->notify(poll->snapshot, HOST_POLL_LOST, &event->error, poll->userdata);
                 break;
         case DRIVER_EVENT_CHANGED:
-                poll->notify(poll, HOST_POLL_CHANGED, &ERROR_NULL, poll->userdata);
+                poll->notify(poll->snapshot, HOST_POLL_CHANGED, &ERROR_NULL, poll->userdata);
                 break;
         default:
                 break;
@@ -146,7 +147,7 @@ static int add_sources(HostPoll *poll, sd_event *event)
 
 int host_poll_new(HostPoll **ret, sd_event *event, Driver *driver, const Snapshot *known,
                   uint64_t patience_usec,
-                  void (*notify)(HostPoll *poll, HostPollEvent event, const Error *error,
+                  void (*notify)(const Snapshot *snapshot, HostPollEvent event, const Error *error,
                                  void *userdata),
                   void *userdata, Error *reterr)
 {
@@ -196,9 +197,4 @@ int host_poll_begin(HostPoll *poll, DriverPollKind kind, Error *reterr)
         (void)sd_event_source_set_time_relative(poll->patience_timer, patience_usec);
         (void)sd_event_source_set_enabled(poll->patience_timer, SD_EVENT_ONESHOT);
         return 0;
-}
-
-Snapshot *host_poll_get_snapshot(const HostPoll *poll)
-{
-        return poll->snapshot;
 }

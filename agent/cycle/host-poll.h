@@ -24,10 +24,12 @@ typedef struct HostPoll HostPoll;
 
 /* Creates the poll; does not begin one. driver is borrowed. known: an earlier snapshot of the same
  * host, or NULL. patience_usec 0: 30 s. Returns a negative errno with words. The callback notify
- * receives an event. error has the reason of a failure or loss, else code 0. Borrowed. */
+ * receives an event. snapshot is the last one, borrowed until the next poll succeeds: NULL before
+ * the first success, unless a snapshot was known. All snapshots have the same nodename. error has
+ * the reason of a failure or loss, else code 0. Borrowed. */
 int host_poll_new(HostPoll **ret, sd_event *event, Driver *driver, const Snapshot *known,
                   uint64_t patience_usec,
-                  void (*notify)(HostPoll *poll, HostPollEvent event, const Error *error,
+                  void (*notify)(const Snapshot *snapshot, HostPollEvent event, const Error *error,
                                  void *userdata),
                   void *userdata, Error *reterr);
 HostPoll *host_poll_free(HostPoll *poll);
@@ -38,7 +40,3 @@ DEFINE_CLEANUP(HostPoll *, host_poll_free);
  * poll is allowed: the driver polls again, and the patience starts again. Returns a negative errno
  * with words. */
 int host_poll_begin(HostPoll *poll, DriverPollKind kind, Error *reterr);
-
-/* Returns the last snapshot, borrowed until the next poll succeeds. NULL before the first success,
- * unless a snapshot was known. All snapshots have the same nodename. */
-Snapshot *host_poll_get_snapshot(const HostPoll *poll);

@@ -275,7 +275,7 @@ static void note_poll(Tracker *tracker, const Error *error)
  * guests are passed to the claims and the owner's looked() is called. */
 static void end_poll(Tracker *tracker, bool earlier, const Error *error)
 {
-        const Snapshot *snapshot = tracker->snapshot = host_poll_get_snapshot(tracker->poll);
+        const Snapshot *snapshot = tracker->snapshot;
 
         if (snapshot) {
                 if (!tracker->maker.nodename)
@@ -328,7 +328,8 @@ void tracker_note_cards(void *userdata)
                 tracker->again = true;
 }
 
-void tracker_on_host_poll(HostPoll *poll, HostPollEvent event, const Error *error, void *userdata)
+void tracker_on_host_poll(const Snapshot *snapshot, HostPollEvent event, const Error *error,
+                          void *userdata)
 {
         Tracker *tracker = userdata;
         bool idle = tracker->phase == CYCLE_IDLE;
@@ -336,6 +337,7 @@ void tracker_on_host_poll(HostPoll *poll, HostPollEvent event, const Error *erro
         switch (event) {
         case HOST_POLL_ENDED:
         case HOST_POLL_EARLIER:
+                tracker->snapshot = snapshot;
                 end_poll(tracker, event == HOST_POLL_EARLIER, error);
                 break;
         case HOST_POLL_LOST:

@@ -38,7 +38,7 @@ struct Tracker {
         sd_event_source *cycle_timer; /* begins the next cycle */
         sd_event_source *soon;        /* ends the phase after the calls that have arrived */
         HostPoll *poll;
-        Snapshot *snapshot; /* the last snapshot, borrowed from poll; NULL: no poll has succeeded */
+        const Snapshot *snapshot; /* the last one, borrowed from poll; NULL: no poll has succeeded */
         Reporter *reporter; /* made after the first snapshot, which has the name of the root */
         TreeMaker maker;
         ReshapeControl *reshape;
@@ -86,7 +86,8 @@ static inline void tracker_note_change(Tracker *tracker)
 }
 
 /* Handles the result of a poll, or other news of the host. userdata is the tracker. */
-void tracker_on_host_poll(HostPoll *poll, HostPollEvent event, const Error *error, void *userdata);
+void tracker_on_host_poll(const Snapshot *snapshot, HostPollEvent event, const Error *error,
+                          void *userdata);
 
 /* Begins a cycle soon, because the host or the claims of a vGPU card have changed. During a cycle,
  * the next one follows at once. userdata is the tracker. */

@@ -179,7 +179,7 @@ int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Err
                           config->patience_usec, tracker_on_host_poll, tracker, reterr);
         if (r < 0)
                 return r;
-        tracker->snapshot = host_poll_get_snapshot(tracker->poll);
+        tracker->snapshot = config->known;
         if (tracker->snapshot)
                 tracker->status.last_poll_usec = tracker->snapshot->taken_realtime_usec;
         r = add_timers(tracker);
