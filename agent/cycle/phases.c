@@ -530,14 +530,13 @@ static int begin_reshape(Tracker *tracker, Error *reterr)
         bool needed = tracker->status.reshape_needed || tracker->reshape_left;
         int r;
 
-        if (tracker->config.dry_run ||
-            !reshape_control_is_due(tracker->reshape, needed,
-                                    tracker_may(tracker, NOVA_ACTION_RESHAPE),
-                                    reporter_tree(tracker->reporter)))
+        if (tracker->config.dry_run)
                 return PHASE_SKIPPED;
-        r = reshape_control_begin(tracker->reshape, &tracker->maker, tracker->reporter,
-                                  tracker->snapshot, on_reshaped, tracker, reterr);
-        return r == RESHAPE_CONTROL_E_NO_UNDO ? PHASE_SKIPPED : r;
+        r = reshape_control_begin(tracker->reshape, needed,
+                                  tracker_may(tracker, NOVA_ACTION_RESHAPE), &tracker->maker,
+                                  tracker->reporter, tracker->snapshot, on_reshaped, tracker,
+                                  reterr);
+        return r < 0 ? r : r > 0 ? PHASE_WAITS : PHASE_SKIPPED;
 }
 
 static void on_compared(void *userdata)

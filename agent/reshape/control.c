@@ -50,6 +50,10 @@
 #define PENDING_FILE "reshape-pending.json"
 #define DONE_FILE    "reshape.json"
 
+/* The function of the caller of reshape_control_begin(), which receives the result. */
+typedef void (*Done)(int result, ProviderTree *tree, const Error *device_error, const Error *error,
+                     void *userdata);
+
 /* The data of the running reshape. Exists from reshape_control_begin() to finish(). */
 typedef struct Reshaper {
         ReshapeControl *control;
@@ -59,7 +63,7 @@ typedef struct Reshaper {
         const TreeMaker *maker;
         Reporter *reporter;
         Snapshot *snapshot;
-        ReshapeControlDone done;
+        Done done;
         void *userdata;
 
         sd_event_source *timer; /* start of the next round */
@@ -268,7 +272,7 @@ static bool is_try_of_start(const Reshaper *reshaper, int result)
  * so that the caller can begin another one. */
 static void finish(Reshaper *reshaper, int result, const Error *error)
 {
-        const ReshapeControlDone done = reshaper->done;
+        const Done done = reshaper->done;
         ReshapeControl *control = reshaper->control;
         void *userdata = reshaper->userdata;
         const Error words = error ? *error : ERROR_NULL, device_error = reshaper->device_error;
@@ -727,8 +731,9 @@ static void drop_document(ReshapeControl *control)
         control->state.document = NULL;
 }
 
-bool reshape_control_is_due(ReshapeControl *control, bool needed, bool may,
-                            const ProviderTree *remote)
+/* Returns true if a reshape must begin in this cycle, and drops a request that has no effect or is
+ * forbidden. remote: the tree of Placement, just read. See reshape_control_begin(). */
+static bool is_due(ReshapeControl *control, bool needed, bool may, const ProviderTree *remote)
 {
         bool stays = control->kept.n_items > 0;
 
@@ -749,14 +754,17 @@ bool reshape_control_is_due(ReshapeControl *control, bool needed, bool may,
         return needed && control->state.at_start;
 }
 
-int reshape_control_begin(ReshapeControl *control, const TreeMaker *maker, Reporter *reporter,
-                          const Snapshot *snapshot, ReshapeControlDone done, void *userdata,
+int reshape_control_begin(ReshapeControl *control, bool needed, bool may, const TreeMaker *maker,
+                          Reporter *reporter, const Snapshot *snapshot, Done done, void *userdata,
                           Error *reterr)
 {
-        _cleanup_(reshaper_freep) Reshaper *reshaper = calloc(1, sizeof(Reshaper));
+        _cleanup_(reshaper_freep) Reshaper *reshaper = NULL;
         Error error = ERROR_NULL;
         int r;
 
+        if (!is_due(control, needed, may, reporter_tree(reporter)))
+                return 0;
+        reshaper = calloc(1, sizeof(Reshaper));
         if (!reshaper)
                 return error_oom(reterr);
         *reshaper = (Reshaper){
@@ -781,12 +789,12 @@ int reshape_control_begin(ReshapeControl *control, const TreeMaker *maker, Repor
                 error_setf(&error, r, "Cannot set up a timer: %s", strerror(-r));
         if (r >= 0) {
                 control->reshaper = TAKE_PTR(reshaper);
-                return 0;
+                return 1;
         }
         if (reshaper->kind != RESHAPE_UNDO)
                 return error_setf(reterr, r, "%s", error.text);
         control->state.undo_error = error;
-        return RESHAPE_CONTROL_E_NO_UNDO;
+        return 0;
 }
 
 int reshape_control_make_tree(ReshapeControl *control, const TreeMaker *maker,
@@ -820,7 +828,7 @@ int reshape_control_alone(ReshapeControl *control, bool needed, const TreeMaker 
                 control->state.asked = false;
                 drop_document(control);
         }
-        if (!reshape_control_is_due(control, needed, true, base))
+        if (!is_due(control, needed, true, base))
                 return 0;
         r = tree_maker_make_empty(maker, snapshot, base, true, &made, reterr);
         if (r < 0)

@@ -23,16 +23,6 @@ typedef enum ReshapeKind {
 
 typedef struct ReshapeControl ReshapeControl;
 
-/* Receives the result: 0, a ReportOutcome or a negative errno, with words in error unless 0. The
- * callee owns tree, the tree in the new shape, which Placement has now. There are two exceptions
- * with the result 0: Placement accepted the reshape but refused another part of the tree, or no
- * allocation had to move and it refused the tree. The next publication sends the tree again. The
- * tree is NULL after a failure and after RESHAPE_SHOW. The argument error is borrowed, and so is
- * device_error. The latter has the reason why some devices or classes are not as configured; code
- * 0: all are. */
-typedef void (*ReshapeControlDone)(int result, ProviderTree *tree, const Error *device_error,
-                                   const Error *error, void *userdata);
-
 /* Creates the control. With at_start a reshape is due if the tree needs one. state_dir (copied) is
  * the folder of the images; NULL: none is written. patience_usec limits the time of all rounds; 0:
  * 5 minutes. claims (borrowed) relate migrations to guests, and get the event. event is referenced.
@@ -52,23 +42,27 @@ void reshape_control_ask(ReshapeControl *control, ReshapeKind kind, const EventA
  * and Placement has its shape. */
 int reshape_control_cancel(ReshapeControl *control);
 
-/* Returns true if a reshape must begin in this cycle, and drops a request that has no effect or is
+/* Begins a reshape if one is due in this cycle, and drops a request that has no effect or is
  * forbidden. If the tree of the start needs no reshape, settles the image of an earlier one without
  * an answer. needed: the tree must change its shape. may: [agent] nova permits a reshape; without
- * it a reshape is only shown, and the reshape of the start is postponed. remote: the tree of
- * Placement, just read. */
-bool reshape_control_is_due(ReshapeControl *control, bool needed, bool may,
-                            const ProviderTree *remote);
-
-enum { RESHAPE_CONTROL_E_NO_UNDO = 1 }; /* there is nothing to undo, or the undo cannot begin */
-
-/* Begins the reshape that is due. Everything except snapshot, which is referenced, is borrowed
- * until done is called. That is never from inside this call. If Placement cannot be used, the
- * reshape stays due. Returns 0, RESHAPE_CONTROL_E_NO_UNDO (with the reason in the state) or a
- * negative errno; done is called only after 0. */
-int reshape_control_begin(ReshapeControl *control, const TreeMaker *maker, Reporter *reporter,
-                          const Snapshot *snapshot, ReshapeControlDone done, void *userdata,
-                          Error *reterr);
+ * it a reshape is only shown, and the reshape of the start is postponed. reporter has just read the
+ * tree of Placement. Everything except snapshot, which is referenced, is borrowed until done is
+ * called. That is never from inside this call. If Placement cannot be used, the reshape stays due.
+ * Returns 1 if a reshape has begun, 0 if none is due or the undo cannot begin (with the reason in
+ * the state), or a negative errno. done is called only after 1.
+ *
+ * The callback done receives the result: 0, a ReportOutcome or a negative errno, with words in
+ * error unless 0. It owns tree, the tree in the new shape, which Placement has now. There are two
+ * exceptions with the result 0: Placement accepted the reshape but refused another part of the
+ * tree, or no allocation had to move and it refused the tree. The next publication sends the tree
+ * again. The tree is NULL after a failure and after RESHAPE_SHOW. The argument error is borrowed,
+ * and so is device_error. The latter has the reason why some devices or classes are not as
+ * configured; code 0: all are. */
+int reshape_control_begin(ReshapeControl *control, bool needed, bool may, const TreeMaker *maker,
+                          Reporter *reporter, const Snapshot *snapshot,
+                          void (*done)(int result, ProviderTree *tree, const Error *device_error,
+                                       const Error *error, void *userdata),
+                          void *userdata, Error *reterr);
 
 /* Makes the tree that the host should have, without moving an allocation. A class that the last
  * reshape could not move stays on its provider until the next one, and ret_made has the reason.
