@@ -351,7 +351,6 @@ static void close_bus(BusService *service)
                 return;
         bus_gate_detach(service->gate);
         bus_caller_forget(&service->polkit);
-        service->dispatch.n_places = 0;
         service->is_looking = false;
         service->is_unresponsive = false;
         service->unread = 0;
@@ -416,20 +415,17 @@ static int on_name_requested(sd_bus_message *message, void *userdata, sd_bus_err
         return 0;
 }
 
+/* Adds the interfaces to the bus, and lets the gate receive their calls. */
 static int add_objects(BusService *service)
 {
-        BusDispatch *dispatch = &service->dispatch;
-        int r = bus_dispatch_add(dispatch, service->bus,
-                                 &(BusPlace){ .path = BUS_PATH,
-                                              .interface = BUS_INTERFACE,
-                                              .vtable = vtable,
-                                              .userdata = service });
+        const BusDispatch *dispatch = &service->dispatch;
+        int r = 0;
 
-        if (r >= 0)
-                r = bus_dispatch_add(dispatch, service->bus,
-                                     &(BusPlace){ .path = LOG_PATH,
-                                                  .interface = LOG_INTERFACE,
-                                                  .vtable = log_vtable });
+        for (size_t i = 0; r >= 0 && i < dispatch->n_places; i++)
+                r = sd_bus_add_object_vtable(service->bus, NULL, dispatch->places[i].path,
+                                             dispatch->places[i].interface,
+                                             dispatch->places[i].vtable,
+                                             dispatch->places[i].userdata);
         return r < 0 ? r : bus_gate_attach(service->gate, service->bus);
 }
 
@@ -561,7 +557,12 @@ int bus_service_new(BusService **ret, sd_event *event, const BusConfig *config)
                 return r;
         r = bus_gate_new(&service->gate, event, bus_dispatch_serve, bus_documents_is_long,
                          &service->dispatch);
-        service->dispatch = (BusDispatch){ .gate = service->gate };
+        service->dispatch = (BusDispatch){
+                .gate = service->gate,
+                .places = { { BUS_PATH, BUS_INTERFACE, vtable, service },
+                            { LOG_PATH, LOG_INTERFACE, log_vtable, NULL } },
+                .n_places = 2,
+        };
         service->polkit = (Polkit){ .gate = service->gate };
         service->documents = (BusDocuments){ .facts = &service->facts, .gate = service->gate };
         if (r >= 0)

@@ -13,16 +13,6 @@
 
 #define PROPERTIES "org.freedesktop.DBus.Properties"
 
-int bus_dispatch_add(BusDispatch *dispatch, sd_bus *bus, const BusPlace *place)
-{
-        int r = sd_bus_add_object_vtable(bus, NULL, place->path, place->interface, place->vtable,
-                                         place->userdata);
-
-        if (r >= 0)
-                dispatch->places[dispatch->n_places++] = *place;
-        return r;
-}
-
 /* Finding */
 
 /* Finds an interface of the object that the call names. With interface NULL or "", finds the first

@@ -2,8 +2,8 @@
 #pragma once
 
 /* Finds the handler of a call among the interfaces of the agent. sd-bus runs a handler when it
- * reads the call. Here, the handler runs at the turn of the call (agent/bus/gate.h). The interfaces
- * are also registered with sd-bus, for Introspect and for the signal PropertiesChanged, whose
+ * reads the call. Here, the handler runs at the turn of the call (agent/bus/gate.h). The owner also
+ * registers the interfaces with sd-bus, for Introspect and for the signal PropertiesChanged, whose
  * values sd-bus reads from the getters. Main thread only. */
 
 #include "agent/bus/gate.h"
@@ -17,15 +17,12 @@ typedef struct BusPlace {
 
 #define BUS_PLACES_MAX 2
 
+/* The interfaces of the bus. Everything is borrowed. */
 typedef struct BusDispatch {
         BusGate *gate;
         BusPlace places[BUS_PLACES_MAX];
         size_t n_places;
 } BusDispatch;
-
-/* Adds an interface to the bus. The caller must not add more than BUS_PLACES_MAX. Everything is
- * borrowed until the bus is closed. Returns the errors of sd-bus. */
-int bus_dispatch_add(BusDispatch *dispatch, sd_bus *bus, const BusPlace *place);
 
 /* Serves a call of the gate; userdata is a BusDispatch. Returns the result of an sd-bus handler. */
 int bus_dispatch_serve(sd_bus_message *call, void *userdata, sd_bus_error *error);

@@ -62,14 +62,12 @@ static bool is_long(sd_bus_message *call)
 static void begin(void)
 {
         fake_bus_begin(&fake);
-        dispatch = (BusDispatch){ 0 };
+        dispatch = (BusDispatch){ .places = { { PATH, INTERFACE, vtable, &fake },
+                                              { "/other", "x.other", other_vtable, NULL } },
+                                  .n_places = 2 };
         snprintf(value, sizeof(value), "before");
         assert_true(bus_gate_new(&dispatch.gate, fake.event, bus_dispatch_serve, is_long,
                                  &dispatch) >= 0);
-        assert_true(bus_dispatch_add(&dispatch, fake.bus,
-                                     &(BusPlace){ PATH, INTERFACE, vtable, &fake }) >= 0);
-        assert_true(bus_dispatch_add(&dispatch, fake.bus,
-                                     &(BusPlace){ "/other", "x.other", other_vtable, NULL }) >= 0);
         assert_true(bus_gate_attach(dispatch.gate, fake.bus) >= 0);
 }
 
