@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The service on the system bus: the tables of its methods, its two objects (the agent and
- * LogControl1), and the connection. A row of "methods" has the action of polkit that a method needs
- * and the function that runs it. One timer delays the signals of changes. The connection is opened
+/* The service on the system bus: the tables of its methods and properties, its two objects (the
+ * agent and LogControl1), and the connection. A row of "methods" has the action of polkit that a
+ * method needs and the function that runs it. One timer delays the signals of changes. The connection is opened
  * again when it breaks, or when the bus does not answer. The same happens when too many bytes that
  * the agent sent are unread at the bus. A retry timer repeats failed attempts every BUS_RETRY_USEC,
  * and a look timer checks the bus every BUS_LOOK_USEC. A lost connection drops the calls that were
@@ -26,7 +26,6 @@
 #include "agent/bus/documents.h"
 #include "agent/bus/methods.h"
 #include "agent/bus/operations.h"
-#include "agent/bus/status.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 #include "formats/interface.h"
@@ -34,8 +33,35 @@
 #define LOG_PATH      "/org/freedesktop/LogControl1"
 #define LOG_INTERFACE "org.freedesktop.LogControl1"
 
+/* The properties, the values that a client can follow without reading a document: P(D-Bus type,
+ * name, flags) */
+#define CONSTANT SD_BUS_VTABLE_PROPERTY_CONST
+#define CHANGES  SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE
+#define PROPERTIES(P)                    \
+        P(u, InterfaceVersion, CONSTANT) \
+        P(s, Version, CONSTANT)          \
+        P(s, Nova, CHANGES)              \
+        P(b, TreePublished, CHANGES)     \
+        P(s, Operation, CHANGES)         \
+        P(s, OperationPhase, CHANGES)    \
+        P(t, OperationDone, CHANGES)     \
+        P(t, OperationTotal, CHANGES)
+
+enum {
+#define P(type, property, flags) PROPERTY_##property,
+        PROPERTIES(P)
+#undef P
+                _PROPERTY_MAX,
+};
+
 struct BusService {
-        BusFacts facts; /* must be first: bus_status_get_property() casts the service to it */
+        BusConfig config;
+        BusOperations *operations;
+        struct {
+                const char *text; /* a static string; NULL: the value is number */
+                uint64_t number;
+                bool changed; /* changed since the last signal */
+        } values[_PROPERTY_MAX];
         sd_event *event;
         sd_event_source *retry_timer;
         sd_event_source *look_timer;
@@ -63,13 +89,98 @@ void bus_service_changed(BusService *service, bool cordons)
                 bus_documents_note(&service->documents, BUS_TREE);
                 bus_documents_note(&service->documents, BUS_EVENTS);
         }
-        service->facts.is_old = true;
         bus_documents_look(&service->documents);
         (void)sd_event_source_get_enabled(service->signal_timer, &enabled);
         if (enabled != SD_EVENT_OFF)
                 return;
         (void)sd_event_source_set_time_relative(service->signal_timer, BUS_SIGNAL_USEC);
         (void)sd_event_source_set_enabled(service->signal_timer, SD_EVENT_ONESHOT);
+}
+
+/* Name, first letter of the type, and flags of each property, in the order of the enum. */
+static const struct {
+        const char *name;
+        char type;
+        uint64_t flags;
+} properties[] = {
+#define P(type, property, flags) { #property, #type[0], flags },
+        PROPERTIES(P)
+#undef P
+};
+
+/* Sets a property to a static string. */
+static void set_text(BusService *service, size_t property, const char *text)
+{
+        const char *before = service->values[property].text;
+
+        service->values[property].changed |= !before || strcmp(before, text) != 0;
+        service->values[property].text = text;
+}
+
+static void set_number(BusService *service, size_t property, uint64_t number)
+{
+        service->values[property].changed |= service->values[property].number != number;
+        service->values[property].number = number;
+}
+
+/* Updates all properties from their sources, and marks those that differ as changed. It runs at
+ * each read of one of them, and before each signal. So a client that has read a changed value gets
+ * a signal, also if the value changes back. */
+static void update_properties(BusService *service)
+{
+        const TrackerView view = tracker_view(service->config.tracker);
+        Progress progress;
+
+        set_number(service, PROPERTY_InterfaceVersion, BUS_INTERFACE_VERSION);
+        set_text(service, PROPERTY_Version, PACKAGE_VERSION);
+        set_text(service, PROPERTY_Nova, nova_mode_to_text(view.nova));
+        set_number(service, PROPERTY_TreePublished, view.status->tree_published);
+        set_text(service, PROPERTY_Operation, bus_operations_get(service->operations, &progress));
+        set_text(service, PROPERTY_OperationPhase, progress.phase);
+        set_number(service, PROPERTY_OperationDone, progress.n_done);
+        set_number(service, PROPERTY_OperationTotal, progress.n_total);
+}
+
+/* Gets a property, as an sd-bus getter. */
+static int get_property(sd_bus *bus, const char *path, const char *interface, const char *property,
+                        sd_bus_message *reply, void *userdata, sd_bus_error *error)
+{
+        BusService *service = userdata;
+        size_t i = 0;
+        int value;
+
+        update_properties(service);
+        while (i < ARRAY_SIZE(properties) && strcmp(properties[i].name, property) != 0)
+                i++;
+        if (i == ARRAY_SIZE(properties))
+                return -ENOENT;
+        if (properties[i].type == 's')
+                return sd_bus_message_append(reply, "s", service->values[i].text);
+        if (properties[i].type == 't')
+                return sd_bus_message_append(reply, "t", service->values[i].number);
+        value = (int)service->values[i].number; /* "b" and "u" also have the size of an int */
+        return sd_bus_message_append_basic(reply, properties[i].type, &value);
+}
+
+/* Sends PropertiesChanged with each property that is not constant and differs from its value at the
+ * last signal, or differed from it at a read since. Returns -ENOMEM or an error of sd-bus. */
+static int signal_properties(BusService *service)
+{
+        char *names[ARRAY_SIZE(properties) + 1];
+        size_t n = 0;
+        int r = 0;
+
+        update_properties(service);
+        for (size_t i = 0; i < ARRAY_SIZE(properties); i++)
+                if (service->values[i].changed && properties[i].flags == CHANGES)
+                        names[n++] = (char *)properties[i].name;
+        names[n] = NULL;
+        if (n > 0)
+                r = sd_bus_emit_properties_changed_strv(service->bus, BUS_PATH, BUS_INTERFACE,
+                                                        names);
+        for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(properties); i++)
+                service->values[i].changed = false;
+        return r;
 }
 
 /* Sends all due signals. bus_documents_signal() makes at most one document for each call, so the
@@ -80,7 +191,7 @@ static int on_signal_timer(sd_event_source *source, uint64_t usec, void *userdat
 
         if (!service->bus || sd_bus_is_ready(service->bus) <= 0)
                 return 0;
-        if (bus_status_signal(&service->facts, service->bus) < 0)
+        if (signal_properties(service) < 0)
                 log_warning("Out of memory. A change is not signalled on D-Bus.");
         if (!bus_documents_signal(&service->documents, service->bus))
                 return 0;
@@ -117,17 +228,17 @@ static int method_explain(sd_bus_message *call, void *userdata, sd_bus_error *er
         BusService *service = userdata;
         const BusSender *sender = bus_gate_get_sender(service->gate, call);
 
-        return bus_explain(call, &service->facts.config, sender && sender->is_privileged, error);
+        return bus_explain(call, &service->config, sender && sender->is_privileged, error);
 }
 
 static int check_claim(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
-        return bus_check_claim(call, ((BusService *)userdata)->facts.config.claims, false, error);
+        return bus_check_claim(call, ((BusService *)userdata)->config.claims, false, error);
 }
 
 static int check_claim_placed(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
-        return bus_check_claim(call, ((BusService *)userdata)->facts.config.claims, true, error);
+        return bus_check_claim(call, ((BusService *)userdata)->config.claims, true, error);
 }
 
 /* The methods that need rights: the polkit action of each, and the function that runs it. */
@@ -185,9 +296,9 @@ static int run_method(sd_bus_message *call, void *userdata, sd_bus_error *error)
 
         bus_caller_find(service->gate, call, &caller);
         if (methods[i].run)
-                r = methods[i].run(call, &caller, &service->facts.config, error);
+                r = methods[i].run(call, &caller, &service->config, error);
         else
-                r = bus_operations_begin(service->facts.operations, call, &caller.author, error);
+                r = bus_operations_begin(service->operations, call, &caller.author, error);
         bus_service_changed(service, methods[i].cordons);
         return r;
 }
@@ -204,7 +315,7 @@ static int on_method(sd_bus_message *call, void *userdata, sd_bus_error *error)
 
 static int run_cancel(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
-        return bus_operations_cancel(((BusService *)userdata)->facts.operations, call, error);
+        return bus_operations_cancel(((BusService *)userdata)->operations, call, error);
 }
 
 /* Handles Cancel(), which requires the same rights as the operation that it cancels. For any other
@@ -273,8 +384,8 @@ static const sd_bus_vtable vtable[] = {
         METHOD("Reload", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, on_method, FREE),
         METHOD("Cancel", SD_BUS_ARGS("s", operation), SD_BUS_NO_RESULT, on_cancel, FREE),
 #define P(type, property, flags) \
-        SD_BUS_PROPERTY(#property, #type, bus_status_get_property, 0, flags),
-        BUS_PROPERTIES(P)
+        SD_BUS_PROPERTY(#property, #type, get_property, 0, flags),
+        PROPERTIES(P)
 #undef P
                 SD_BUS_VTABLE_END,
 };
@@ -550,7 +661,7 @@ int bus_service_new(BusService **ret, sd_event *event, const BusConfig *config)
 
         if (!service)
                 return -ENOMEM;
-        service->facts.config = *config;
+        service->config = *config;
         service->event = sd_event_ref(event);
         r = add_timers(service);
         if (r < 0)
@@ -564,13 +675,12 @@ int bus_service_new(BusService **ret, sd_event *event, const BusConfig *config)
                 .n_places = 2,
         };
         service->polkit = (Polkit){ .gate = service->gate };
-        service->documents = (BusDocuments){ .facts = &service->facts, .gate = service->gate };
+        service->documents = (BusDocuments){ .config = &service->config, .gate = service->gate };
         if (r >= 0)
-                r = bus_operations_new(&service->facts.operations, event, &service->facts.config,
-                                       on_operations, service);
+                r = bus_operations_new(&service->operations, event, &service->config, on_operations,
+                                       service);
         if (r < 0)
                 return r;
-        service->facts.is_old = true;
         (void)on_retry(service->retry_timer, 0, service);
         claim_service_watch(config->claims, on_claim, service);
         *ret = TAKE_PTR(service);
@@ -581,11 +691,11 @@ BusService *bus_service_free(BusService *service)
 {
         if (!service)
                 return NULL;
-        claim_service_watch(service->facts.config.claims, NULL, NULL);
+        claim_service_watch(service->config.claims, NULL, NULL);
         if (service->bus)
                 (void)sd_bus_flush(service->bus);
         close_bus(service);
-        bus_operations_free(service->facts.operations);
+        bus_operations_free(service->operations);
         bus_gate_free(service->gate);
         bus_documents_done(&service->documents);
         sd_event_source_disable_unref(service->signal_timer);
@@ -598,8 +708,8 @@ BusService *bus_service_free(BusService *service)
 
 void bus_service_set_tracker(BusService *service, Tracker *tracker, const char *hook)
 {
-        service->facts.config.tracker = tracker;
-        service->facts.config.hook = hook;
+        service->config.tracker = tracker;
+        service->config.hook = hook;
         for (BusDocument i = 0; i < _BUS_DOCUMENT_MAX; i++)
                 bus_documents_note(&service->documents, i);
 }

@@ -4,7 +4,8 @@
  * change, a short document that a client has read is made again. If the text differs, a signal is
  * sent. The next signal requires another read. So a client reads, waits for the signal, and reads
  * again, and a document without readers is not made. A client whose read failed because there is no
- * document yet counts as a reader.
+ * document yet counts as a reader. The document "status" counts as changed at each look, so it is
+ * made at each read. systemd/org.computeagent.Agent1.xml describes its members.
  *
  * Claims, ended claims and events can be very many, so a Listing writes these three documents in
  * steps. Their old text is freed at a change. They are too large to be made only for a comparison,
@@ -16,12 +17,16 @@
 #include <string.h>
 
 #include "agent/bus/methods.h"
+#include "agent/cycle/partitions.h"
+#include "agent/cycle/verdict.h"
 #include "base/json.h"
 #include "formats/claim-json.h"
 #include "formats/format-names.h"
 #include "formats/interface.h"
 #include "formats/tree-json.h"
 #include "report/publish/step.h"
+
+#define LIKE_CLASSES_MAX 64 /* further resource classes are not counted */
 
 void bus_documents_done(BusDocuments *documents)
 {
@@ -70,7 +75,206 @@ static bool take_signal(BusDocumentText *text)
         return due;
 }
 
-/* Making the short documents */
+/* The document "status" */
+
+/* Lists the parts of the host that the last poll could not read, separated by "; ". The caller
+ * frees. NULL: out of memory. */
+static char *describe_unread(const Snapshot *snapshot)
+{
+        char *text = NULL;
+        size_t size;
+        FILE *file = open_memstream(&text, &size);
+
+        if (!file)
+                return NULL;
+        for (size_t i = 0; snapshot && i < snapshot->problems.n_items; i++)
+                fprintf(file, "%s%s", i > 0 ? "; " : "", snapshot->problems.items[i]);
+        if (fclose(file) == 0)
+                return text;
+        free(text);
+        return NULL;
+}
+
+static json_t *make_text(const char *text)
+{
+        return json_string(text ? text : "");
+}
+
+static json_t *make_number(uint64_t number)
+{
+        return json_from_u64(number);
+}
+
+static json_t *make_bool(bool value)
+{
+        return json_boolean(value);
+}
+
+/* Returns the reasons of the verdict as an array, the worst first. */
+static json_t *make_reasons(const Verdict *verdict)
+{
+        _cleanup_json_ json_t *array = json_array();
+
+        for (size_t i = 0; array && i < verdict->n_reasons; i++) {
+                const VerdictReason *reason = &verdict->reasons[i];
+
+                if (json_array_append_new(
+                            array, json_pack("{ss ss ss ss ss ss}", "check", reason->check, "state",
+                                             verdict_state_to_text(reason->state), "summary",
+                                             reason->summary, "text", reason->text, "command",
+                                             reason->command, "advice", reason->advice)) < 0)
+                        return NULL;
+        }
+        return TAKE_PTR(array);
+}
+
+/* Returns the RESHAPE_ACCESS_… name. */
+static const char *access_to_text(ReshaperAccess access)
+{
+        return access == RESHAPER_ALLOWED     ? RESHAPE_ACCESS_ALLOWED
+               : access == RESHAPER_FORBIDDEN ? RESHAPE_ACCESS_REFUSED
+                                              : RESHAPE_ACCESS_UNKNOWN;
+}
+
+/* The members: M(type, name, value as an expression in add_members()) */
+/* clang-format off */
+#define MEMBERS(M) \
+        M(text, "version", PACKAGE_VERSION) \
+        M(text, "node", f->snapshot ? f->snapshot->nodename : "") \
+        M(text, "root", config->root.text) \
+        M(text, "driver", f->driver) \
+        M(text, "sync_state", sync_state_to_text(f->status->sync_state)) \
+        M(number, "sync_since_usec", f->status->sync_since_usec) \
+        M(text, "sync_error", f->status->sync_error.text) \
+        M(number, "last_sync_usec", f->status->last_sync_usec) \
+        M(number, "last_poll_usec", f->status->last_poll_usec) \
+        M(text, "hypervisor_error", f->status->hypervisor_error.text) \
+        M(number, "n_providers", f->tree ? f->tree->n_providers : 0) \
+        M(number, "n_like_providers", count_like_providers(f->tree)) \
+        M(number, "n_claims", f->n_claims) \
+        M(number, "n_requests", f->statistics->n_requests) \
+        M(number, "n_writes", f->statistics->n_writes) \
+        M(number, "n_conflicts", f->statistics->n_conflicts) \
+        M(text, "claim_error", f->claim_error->text) \
+        M(text, "reshape_access", access_to_text(f->status->reshape_access)) \
+        M(number, "n_pending_writes", f->pending_writes.n_writes) \
+        M(number, "n_pending_removals", f->pending_writes.n_removals) \
+        M(number, "n_pending_moves", f->pending_writes.n_moves) \
+        M(text, "pending_writes_error", pending_writes_sum(&f->pending_writes) > 0 ? f->pending_writes_error : "") \
+        M(text, "host_cordoned", f->cordons.host) \
+        M(text, "devices_cordoned", f->cordons.devices) \
+        M(text, "devices_unhealthy", f->cordons.by_rules) \
+        M(text, "devices_reported", f->health.reported) \
+        M(text, "health_error", f->health.error) \
+        M(text, "devices_withheld", withheld) \
+        M(text, "local_disk", f->status->local_disk) \
+        M(text, "host_unread", unread) \
+        M(text, "state", verdict_state_to_text(verdict->state)) \
+        M(text, "summary", verdict->summary) \
+        M(text, "status", verdict->line) \
+        M(text, "hook", config->hook) \
+        M(text, "nova", nova_mode_to_text(f->nova)) \
+        M(bool, "tree_published", f->status->tree_published) \
+        M(number, "n_differences", f->status->n_differences) \
+        M(text, "second_reporter", overwrites)
+/* clang-format on */
+
+/* Returns the largest number of providers that have inventory of the same class, among the first
+ * LIKE_CLASSES_MAX classes. Placement takes longer to generate allocation candidates with each such
+ * provider. */
+static uint64_t count_like_providers(const ProviderTree *tree)
+{
+        struct {
+                const char *resource_class;
+                uint64_t n;
+        } counts[LIKE_CLASSES_MAX];
+        uint64_t most = 0;
+        size_t n = 0, j;
+
+        for (size_t i = 0; tree && i < tree->n_providers; i++) {
+                const Provider *provider = tree->providers[i];
+
+                for (size_t k = 0; k < provider->n_inventories; k++) {
+                        const char *name = provider->inventories[k].resource_class;
+
+                        for (j = 0; j < n && strcmp(counts[j].resource_class, name) != 0; j++)
+                                ;
+                        if (j == LIKE_CLASSES_MAX)
+                                continue;
+                        if (j == n) {
+                                counts[n].resource_class = name;
+                                counts[n++].n = 0;
+                        }
+                        most = MAX(most, ++counts[j].n);
+                }
+        }
+        return most;
+}
+
+/* Returns one sentence for each device that is being cleaned, or whose cleaning failed, and for
+ * each partition of devices that is not ready for a guest. */
+static json_t *list_unclean(const DeviceLedger *devices, const ClaimService *claims)
+{
+        _cleanup_json_ json_t *array = json_array();
+
+        for (size_t i = 0; array && devices && i < devices->n_devices; i++) {
+                const LedgerDevice *device = &devices->devices[i];
+
+                if (device->unclean[0] &&
+                    json_array_append_new(
+                            array, json_sprintf("%s is %s", device->name, device->unclean)) < 0)
+                        return NULL;
+        }
+        return array && partitions_describe(claims, array) == 0 ? TAKE_PTR(array) : NULL;
+}
+
+static int add_members(json_t *document, const BusConfig *config, const CycleFacts *f,
+                       const Verdict *verdict)
+{
+        _cleanup_free_ char *overwrites = overwrites_describe(f->overwrites);
+        _cleanup_free_ char *unread = describe_unread(f->snapshot);
+        _cleanup_free_ char *withheld =
+                f->devices ? device_ledger_describe_withheld(f->devices) : strdup("");
+
+        if (!withheld || !unread || !overwrites)
+                return -ENOMEM;
+#define M(type, member, value)                                               \
+        if (json_object_set_new(document, member, make_##type(value)) < 0) { \
+                return -ENOMEM;                                              \
+        }
+        MEMBERS(M)
+#undef M
+        if (json_object_set_new(document, "devices_unclean",
+                                list_unclean(f->devices, config->claims)) < 0)
+                return -ENOMEM;
+        return json_object_set_new(document, "reasons", make_reasons(verdict)) < 0 ? -ENOMEM : 0;
+}
+
+/* Makes the document from the facts of the tracker and the verdict. Counts the pending writes only
+ * if they might have changed, because this reads the database. */
+static int make_status(BusDocuments *documents, json_t **ret, sd_bus_error *error)
+{
+        _cleanup_json_ json_t *document = json_pack("{ss}", "format", STATUS_FORMAT);
+        const BusConfig *config = documents->config;
+        Verdict verdict;
+        CycleFacts facts;
+        int r;
+
+        if (!documents->is_counted)
+                documents->pending_writes_error = claim_queue_count_pending_writes(
+                        config->queue, &documents->pending_writes);
+        documents->is_counted = true;
+        cycle_facts_look(config->tracker, &documents->pending_writes,
+                         documents->pending_writes_error, &facts);
+        verdict_make(&facts, &verdict);
+        r = add_members(document, config, &facts, &verdict);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(document);
+        return 0;
+}
+
+/* Making the other short documents */
 
 /* Sets the bus error of a document that needs the first poll. */
 static int not_ready(const BusConfig *config, sd_bus_error *error)
@@ -141,9 +345,9 @@ static int add_marks(json_t *document, const ProviderTree *tree, const BusConfig
         return 0;
 }
 
-static int make_tree(BusFacts *facts, json_t **ret, sd_bus_error *error)
+static int make_tree(BusDocuments *documents, json_t **ret, sd_bus_error *error)
 {
-        const BusConfig *config = &facts->config;
+        const BusConfig *config = documents->config;
         const ProviderTree *tree = tracker_view(config->tracker).tree;
         const Snapshot *snapshot = tracker_view(config->tracker).snapshot;
         Claims *claims = config->claims->claims;
@@ -164,12 +368,12 @@ static int make_tree(BusFacts *facts, json_t **ret, sd_bus_error *error)
         return 0;
 }
 
-static int make_host(BusFacts *facts, json_t **ret, sd_bus_error *error)
+static int make_host(BusDocuments *documents, json_t **ret, sd_bus_error *error)
 {
-        const Snapshot *snapshot = tracker_view(facts->config.tracker).snapshot;
+        const Snapshot *snapshot = tracker_view(documents->config->tracker).snapshot;
 
         if (!snapshot)
-                return not_ready(&facts->config, error);
+                return not_ready(documents->config, error);
         *ret = snapshot_to_json(snapshot);
         return 0;
 }
@@ -187,12 +391,13 @@ static int add_problems(json_t *array, const ReconcileProblems *problems)
         return 0;
 }
 
-static int make_problems(BusFacts *facts, json_t **ret, sd_bus_error *error)
+static int make_problems(BusDocuments *documents, json_t **ret, sd_bus_error *error)
 {
-        const AuditorState *audit = auditor_get_state(tracker_view(facts->config.tracker).auditor);
+        const TrackerView view = tracker_view(documents->config->tracker);
+        const AuditorState *audit = auditor_get_state(view.auditor);
         _cleanup_json_ json_t *array = json_array();
 
-        if (add_problems(array, &facts->config.claims->comparison.problems) < 0 ||
+        if (add_problems(array, &documents->config->claims->comparison.problems) < 0 ||
             add_problems(array, &audit->findings) < 0)
                 return -ENOMEM;
         *ret = json_pack("{ss sO}", "format", PROBLEMS_FORMAT, "problems", array);
@@ -200,11 +405,11 @@ static int make_problems(BusFacts *facts, json_t **ret, sd_bus_error *error)
 }
 
 /* Makes the document of the plan: the requests that the next publish would send now. */
-static int make_plan(BusFacts *facts, json_t **ret, sd_bus_error *error)
+static int make_plan(BusDocuments *documents, json_t **ret, sd_bus_error *error)
 {
         _cleanup_(plan_freep) Plan *plan = NULL;
         Error words = ERROR_NULL;
-        int r = tracker_plan(facts->config.tracker, &plan, &words);
+        int r = tracker_plan(documents->config->tracker, &plan, &words);
 
         if (r < 0)
                 return sd_bus_error_setf(error, BUS_ERROR_NOT_READY, "%s", error_text(&words, r));
@@ -212,10 +417,10 @@ static int make_plan(BusFacts *facts, json_t **ret, sd_bus_error *error)
         return 0;
 }
 
-static int make_reshape(BusFacts *facts, json_t **ret, sd_bus_error *error)
+static int make_reshape(BusDocuments *documents, json_t **ret, sd_bus_error *error)
 {
-        const json_t *document =
-                reshape_control_get_state(tracker_view(facts->config.tracker).reshape)->document;
+        const TrackerView view = tracker_view(documents->config->tracker);
+        const json_t *document = reshape_control_get_state(view.reshape)->document;
 
         if (!document)
                 return sd_bus_error_set(error, BUS_ERROR_NOT_READY,
@@ -225,9 +430,10 @@ static int make_reshape(BusFacts *facts, json_t **ret, sd_bus_error *error)
 }
 
 /* Yields a copy of the document of the last audit, which is a text already. */
-static int copy_audit(BusFacts *facts, char **ret, sd_bus_error *error)
+static int copy_audit(BusDocuments *documents, char **ret, sd_bus_error *error)
 {
-        const char *text = auditor_get_state(tracker_view(facts->config.tracker).auditor)->document;
+        const TrackerView view = tracker_view(documents->config->tracker);
+        const char *text = auditor_get_state(view.auditor)->document;
 
         if (!text)
                 return sd_bus_error_set(error, BUS_ERROR_NOT_READY,
@@ -239,10 +445,10 @@ static int copy_audit(BusFacts *facts, char **ret, sd_bus_error *error)
 /* The name of each document, and the function that makes it or copies its text. */
 static const struct {
         const char *name;
-        int (*make)(BusFacts *facts, json_t **ret, sd_bus_error *error);
-        int (*copy)(BusFacts *facts, char **ret, sd_bus_error *error);
+        int (*make)(BusDocuments *documents, json_t **ret, sd_bus_error *error);
+        int (*copy)(BusDocuments *documents, char **ret, sd_bus_error *error);
 } kinds[_BUS_DOCUMENT_MAX] = {
-        [BUS_STATUS] = { .name = BUS_DOCUMENT_STATUS, .make = bus_status_describe },
+        [BUS_STATUS] = { .name = BUS_DOCUMENT_STATUS, .make = make_status },
         [BUS_TREE] = { .name = BUS_DOCUMENT_TREE, .make = make_tree },
         [BUS_HOST] = { .name = BUS_DOCUMENT_HOST, .make = make_host },
         [BUS_CLAIMS] = { .name = BUS_DOCUMENT_CLAIMS },   /* a Listing */
@@ -287,8 +493,8 @@ static int make(BusDocuments *documents, BusDocument document, sd_bus_error *err
 {
         _cleanup_json_ json_t *made = NULL;
         char *text = NULL;
-        int r = kinds[document].make ? kinds[document].make(documents->facts, &made, error)
-                                     : kinds[document].copy(documents->facts, &text, error);
+        int r = kinds[document].make ? kinds[document].make(documents, &made, error)
+                                     : kinds[document].copy(documents, &text, error);
 
         if (made)
                 text = json_dumps(made, JSON_COMPACT);
@@ -347,7 +553,7 @@ static int begin(Listing *listing, Claims *claims, Error *reterr)
 
 static const HostFacts *get_facts(const Listing *listing)
 {
-        return listing->documents->facts->config.claims->facts;
+        return listing->documents->config->claims->facts;
 }
 
 /* Appends an item and releases it. NULL counts as out of memory. */
@@ -431,7 +637,7 @@ static int step(BusJob *job, sd_bus_error *error)
         Listing *listing = (Listing *)job;
         BusDocuments *documents = listing->documents;
         BusDocumentText *text = &documents->texts[listing->document];
-        ClaimService *service = documents->facts->config.claims;
+        ClaimService *service = documents->config->claims;
         const BusJob *maker = documents->makers[listing->document];
         Error words = ERROR_NULL;
         bool done = false;
@@ -526,7 +732,7 @@ static uint64_t sum_facts(const HostFacts *facts)
 /* Notes a change of the documents of claims and events when the hash of the facts differs. */
 static void note_facts(BusDocuments *documents)
 {
-        uint64_t sum = sum_facts(documents->facts->config.claims->facts);
+        uint64_t sum = sum_facts(documents->config->claims->facts);
 
         if (sum != documents->facts_sum) {
                 bus_documents_note(documents, BUS_CLAIMS);
@@ -536,11 +742,12 @@ static void note_facts(BusDocuments *documents)
         documents->facts_sum = sum;
 }
 
-void bus_documents_look(BusDocuments *documents)
+/* Compares the state of the tracker, like bus_documents_look(). */
+static void look(BusDocuments *documents)
 {
         static const BusDocument of_cycle[] = { BUS_TREE, BUS_PROBLEMS, BUS_PLAN, BUS_AUDIT,
                                                 BUS_RESHAPE };
-        const Tracker *tracker = documents->facts->config.tracker;
+        const Tracker *tracker = documents->config->tracker;
         const Snapshot *snapshot = tracker_view(tracker).snapshot;
         const TrackerStatus *status = tracker_view(tracker).status;
 
@@ -559,6 +766,12 @@ void bus_documents_look(BusDocuments *documents)
         documents->n_cycles = status->n_cycles;
         snapshot_unref(documents->snapshot);
         documents->snapshot = snapshot ? snapshot_ref((Snapshot *)snapshot) : NULL;
+}
+
+void bus_documents_look(BusDocuments *documents)
+{
+        documents->is_counted = false;
+        look(documents);
 }
 
 bool bus_documents_signal(BusDocuments *documents, sd_bus *bus)
@@ -589,7 +802,7 @@ bool bus_documents_signal(BusDocuments *documents, sd_bus *bus)
 static void inspect_claims(BusDocuments *documents)
 {
         static const BusDocument of_claims[] = { BUS_TREE, BUS_CLAIMS, BUS_HISTORY };
-        Claims *claims = documents->facts->config.claims->claims;
+        Claims *claims = documents->config->claims->claims;
         const HostView *view;
         int64_t event;
 
@@ -620,7 +833,7 @@ int bus_documents_describe(BusDocuments *documents, sd_bus_message *call, sd_bus
         if (document == _BUS_DOCUMENT_MAX)
                 return sd_bus_error_setf(error, BUS_ERROR_INVALID, "There is no document \"%.60s\"",
                                          name);
-        bus_documents_look(documents);
+        look(documents);
         inspect_claims(documents);
         text = &documents->texts[document];
         if (is_listing(document))

@@ -9,8 +9,10 @@
  * a change. For the large documents each change counts as a difference. Main thread only; blocks on
  * the disk of the claim database. */
 
+#include <systemd/sd-bus.h>
+
+#include "agent/bus/bus.h"
 #include "agent/bus/gate.h"
-#include "agent/bus/status.h"
 
 typedef enum BusDocument {
         BUS_STATUS,
@@ -37,8 +39,8 @@ typedef struct BusDocumentText {
 
 /* All documents, and the versions of the sources that they were made from. */
 typedef struct BusDocuments {
-        BusFacts *facts; /* borrowed; its tracker can be replaced */
-        BusGate *gate;   /* borrowed */
+        const BusConfig *config; /* borrowed; its tracker can be replaced */
+        BusGate *gate;           /* borrowed */
         BusDocumentText texts[_BUS_DOCUMENT_MAX];
         const BusJob *makers[_BUS_DOCUMENT_MAX]; /* job that makes the document now, or NULL */
         uint64_t n_changes[_BUS_DOCUMENT_MAX];   /* counter of changes of each document */
@@ -48,6 +50,10 @@ typedef struct BusDocuments {
         int64_t by_others, by_us; /* HostView */
         int64_t last_event;
         SyncState sync_state;
+        /* For "status". */
+        PendingWrites pending_writes;
+        const char *pending_writes_error;
+        bool is_counted; /* pending writes have not changed since they were counted */
 } BusDocuments;
 
 /* Frees the texts and releases the snapshot. */
@@ -61,7 +67,7 @@ bool bus_documents_is_long(sd_bus_message *call);
  * differs. */
 void bus_documents_note(BusDocuments *documents, BusDocument document);
 /* Compares the state of the tracker with its last state, and notes the documents that might have
- * changed. "status" always counts as changed. */
+ * changed. "status" always counts as changed, and counts the pending writes again. */
 void bus_documents_look(BusDocuments *documents);
 
 /* Sends DocumentChanged for each document that is due. Makes at most one document, to compare it.

@@ -2,6 +2,7 @@
 
 #include "agent/bus/documents.h"
 #include "agent/bus/methods.h"
+#include "agent/cycle/partitions.h"
 #include "formats/interface.h"
 #include "tests/fakes/bus.h"
 #include "tests/fixtures/claims.h"
@@ -43,7 +44,25 @@ int tracker_plan(Tracker *tracker, Plan **ret, Error *reterr)
         return error_setf(reterr, ENODATA, "the reason");
 }
 
-int bus_status_describe(BusFacts *facts, json_t **ret, sd_bus_error *error)
+void cycle_facts_look(const Tracker *tracker, const PendingWrites *pending_writes,
+                      const char *pending_writes_error, CycleFacts *ret)
+{
+        static const ReporterStatistics statistics;
+        static const Overwrites overwrites;
+        static const Error no_error;
+
+        *ret = (CycleFacts){ .status = &status,
+                             .statistics = &statistics,
+                             .overwrites = &overwrites,
+                             .claim_error = &no_error };
+}
+
+const char *claim_queue_count_pending_writes(const ClaimQueue *queue, PendingWrites *ret)
+{
+        return "";
+}
+
+int partitions_describe(const ClaimService *service, json_t *array)
 {
         return -ENOMEM;
 }
@@ -64,7 +83,7 @@ int bus_claims_error(ClaimService *service, sd_bus_error *error, int r, const Er
 }
 
 static FakeBus fake;
-static BusFacts facts = { .config.claims = &claims };
+static const BusConfig config = { .claims = &claims };
 static BusDocuments documents;
 
 static int serve(sd_bus_message *call, void *userdata, sd_bus_error *error)
@@ -75,7 +94,7 @@ static int serve(sd_bus_message *call, void *userdata, sd_bus_error *error)
 static void begin(void)
 {
         fake_bus_begin(&fake);
-        documents = (BusDocuments){ .facts = &facts };
+        documents = (BusDocuments){ .config = &config };
         assert_true(bus_gate_new(&documents.gate, fake.event, serve, bus_documents_is_long, NULL) >=
                     0);
         assert_true(bus_gate_attach(documents.gate, fake.bus) >= 0);
