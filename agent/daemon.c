@@ -712,15 +712,11 @@ static int set_up_queue(Daemon *daemon, Error *reterr)
 }
 
 /* Returns the host for the cleaner, as of the last cycle. */
-static CleanerHost look_at_host(void *userdata)
+static TrackerView look_at_host(void *userdata)
 {
         Daemon *daemon = userdata;
-        const TrackerView view = tracker_view(daemon->engine.tracker);
 
-        return (CleanerHost){ .config = &daemon->engine.config->driver.host,
-                              .snapshot = view.snapshot,
-                              .tree = view.tree,
-                              .devices = view.devices };
+        return tracker_view(daemon->engine.tracker);
 }
 
 static int set_up_cleaner(Daemon *daemon, Error *reterr)

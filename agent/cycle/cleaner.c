@@ -150,6 +150,11 @@ static void tend_stamp(Cleaner *cleaner, uint64_t age_usec)
 
 /* Facts */
 
+static const HostConfig *get_settings(const Cleaner *cleaner)
+{
+        return cleaner->config.service->settings.driver;
+}
+
 /* Returns the device at an address. */
 static const SnapshotDevice *find_device(const Snapshot *snapshot, const char *address)
 {
@@ -160,7 +165,7 @@ static const SnapshotDevice *find_device(const Snapshot *snapshot, const char *a
 }
 
 /* Returns the expected device of a provider that counts this address, or NULL. */
-static const LedgerDevice *find_expected(const CleanerHost *host, const char *address)
+static const LedgerDevice *find_expected(const TrackerView *host, const char *address)
 {
         for (size_t i = 0; host->devices && i < host->devices->n_devices; i++)
                 if (string_set_contains(&host->devices->devices[i].members, address))
@@ -195,7 +200,7 @@ static int find_claim(Claims *claims, const char *address, int64_t *ret, Error *
         return r;
 }
 
-static bool is_cordoned(const Cleaner *cleaner, const CleanerHost *host,
+static bool is_cordoned(const Cleaner *cleaner, const TrackerView *host,
                         const LedgerDevice *expected)
 {
         return expected && host->tree &&
@@ -204,7 +209,7 @@ static bool is_cordoned(const Cleaner *cleaner, const CleanerHost *host,
 }
 
 /* Collects the facts about a row. Returns a negative errno of the claim database. */
-static int collect_facts(Cleaner *cleaner, const CleanerHost *host, const UncleanDevice *row,
+static int collect_facts(Cleaner *cleaner, const TrackerView *host, const UncleanDevice *row,
                          CleanFacts *ret, Error *reterr)
 {
         const SnapshotDevice *there = find_device(host->snapshot, row->address);
@@ -225,7 +230,7 @@ static int collect_facts(Cleaner *cleaner, const CleanerHost *host, const Unclea
                 .is_listed = there && expected && host->tree &&
                              provider_tree_find(host->tree, &expected->provider),
                 .is_other = there && device_identity_differs(row->identity, now),
-                .is_configured = there && host_clean_find(host->config, there),
+                .is_configured = there && host_clean_find(get_settings(cleaner), there),
                 .is_cordoned = is_cordoned(cleaner, host, expected),
                 .result = read_result(find_result(cleaner, row)),
         };
@@ -270,7 +275,7 @@ static char *describe_lines(const json_t *result)
 /* Cordons the device, records this in the history, and passes the cordons to the claims. Returns
  * false if the cordon cannot be written, which is logged once: the row keeps the device withheld.
  */
-static bool cordon_device(Cleaner *cleaner, const CleanerHost *host, const UncleanDevice *row,
+static bool cordon_device(Cleaner *cleaner, const TrackerView *host, const UncleanDevice *row,
                           const char *reason)
 {
         const CleanerConfig *config = &cleaner->config;
@@ -301,7 +306,7 @@ static bool cordon_device(Cleaner *cleaner, const CleanerHost *host, const Uncle
  * NULL: the result has it, with the unit's last lines, which are logged too. A row without its
  * cordon does not fail, because the next look would take the cordon for lifted: returns
  * CLAIM_E_NOT_FOUND then. */
-static int fail(Cleaner *cleaner, const CleanerHost *host, const UncleanDevice *row,
+static int fail(Cleaner *cleaner, const TrackerView *host, const UncleanDevice *row,
                 const CleanFacts *facts, const char *reason, Error *reterr)
 {
         const json_t *result = reason ? NULL : find_result(cleaner, row);
@@ -327,7 +332,7 @@ static int fail(Cleaner *cleaner, const CleanerHost *host, const UncleanDevice *
 
 /* Sets the row to dirty, which lets compute-agent-prepare start the units: the look then writes a
  * stamp. After a failure the row gets a new id, so the old result does not count. */
-static int begin(Cleaner *cleaner, const CleanerHost *host, const UncleanDevice *row, Error *reterr)
+static int begin(Cleaner *cleaner, const TrackerView *host, const UncleanDevice *row, Error *reterr)
 {
         Claims *claims = cleaner->config.service->claims;
         const SnapshotDevice *there = find_device(host->snapshot, row->address);
@@ -408,7 +413,7 @@ static int bring_back(Cleaner *cleaner, const UncleanDevice *row, Error *reterr)
 }
 
 /* Makes the step of a row. Returns 1 if the row changed, 0 if not, or a negative errno. */
-static int make_step(Cleaner *cleaner, const CleanerHost *host, const UncleanDevice *row,
+static int make_step(Cleaner *cleaner, const TrackerView *host, const UncleanDevice *row,
                      Error *reterr)
 {
         const char *reason;
@@ -446,18 +451,19 @@ static int make_step(Cleaner *cleaner, const CleanerHost *host, const UncleanDev
 /* Devices without a row */
 
 /* Returns whether Nova reserved the device after its only use, and nothing else withholds it. */
-static bool is_used_up(const CleanerHost *host, const SnapshotDevice *device)
+static bool is_used_up(const Cleaner *cleaner, const TrackerView *host,
+                       const SnapshotDevice *device)
 {
         const LedgerDevice *expected = find_expected(host, device->address);
 
         return expected && !expected->missing && !expected->withheld &&
                expected->reserved >= expected->total &&
-               host_clean_is_one_time(host->config, device);
+               host_clean_is_one_time(get_settings(cleaner), device);
 }
 
 /* Adds a held row for a device that needs one: a claim or a domain has it, or Nova reserved it
  * after its only use. Returns 1 if it did, 0 if not, or a negative errno. */
-static int add_row(Cleaner *cleaner, const CleanerHost *host, const SnapshotDevice *device,
+static int add_row(Cleaner *cleaner, const TrackerView *host, const SnapshotDevice *device,
                    Error *reterr)
 {
         Claims *claims = cleaner->config.service->claims;
@@ -467,7 +473,7 @@ static int add_row(Cleaner *cleaner, const CleanerHost *host, const SnapshotDevi
 
         if (r < 0)
                 return r;
-        used_up = row.claim == 0 && !in_domain && is_used_up(host, device);
+        used_up = row.claim == 0 && !in_domain && is_used_up(cleaner, host, device);
         if (row.claim == 0 && !in_domain && !used_up)
                 return 0;
         snprintf(row.address, sizeof(row.address), "%s", device->address);
@@ -483,15 +489,17 @@ static int add_row(Cleaner *cleaner, const CleanerHost *host, const SnapshotDevi
         return r < 0 ? r : 1;
 }
 
-static int add_rows(Cleaner *cleaner, const CleanerHost *host, const UncleanDevices *rows,
+static int add_rows(Cleaner *cleaner, const TrackerView *host, const UncleanDevices *rows,
                     bool *ret_added, Error *reterr)
 {
-        for (size_t i = 0; host->config->n_cleans > 0 && i < host->snapshot->n_devices; i++) {
+        const HostConfig *config = get_settings(cleaner);
+
+        for (size_t i = 0; config->n_cleans > 0 && i < host->snapshot->n_devices; i++) {
                 const SnapshotDevice *device = &host->snapshot->devices[i];
                 int r;
 
                 if (unclean_devices_find(rows, device->address) ||
-                    !host_clean_find(host->config, device))
+                    !host_clean_find(config, device))
                         continue;
                 r = add_row(cleaner, host, device, reterr);
                 if (r < 0)
@@ -527,7 +535,7 @@ static void wait_for_results(Cleaner *cleaner, const UncleanDevices *rows, bool 
 }
 
 /* Names cordoned and unclean devices in the words of a refusal for lack of capacity. */
-static void set_hint(Cleaner *cleaner, const CleanerHost *host)
+static void set_hint(Cleaner *cleaner, const TrackerView *host)
 {
         const CordonView view = cordon_view(cleaner->config.cordon);
         _cleanup_free_ char *unclean =
@@ -545,7 +553,7 @@ static void set_hint(Cleaner *cleaner, const CleanerHost *host)
 
 /* Makes one look. Returns 0 or a negative errno. *ret_changed (false before) is set if a row was
  * added or changed, also before an error. */
-static int look(Cleaner *cleaner, const CleanerHost *host, bool *ret_changed, Error *reterr)
+static int look(Cleaner *cleaner, const TrackerView *host, bool *ret_changed, Error *reterr)
 {
         _cleanup_(unclean_devices_done) UncleanDevices rows = { 0 }, after = { 0 };
         Claims *claims = cleaner->config.service->claims;
@@ -565,7 +573,7 @@ static int look(Cleaner *cleaner, const CleanerHost *host, bool *ret_changed, Er
         if (r < 0)
                 return r;
         wait_for_results(cleaner, &after, *ret_changed);
-        if (host->config->n_cleans > 0 || after.n_items > 0)
+        if (get_settings(cleaner)->n_cleans > 0 || after.n_items > 0)
                 set_hint(cleaner, host);
         return 0;
 }
@@ -573,7 +581,7 @@ static int look(Cleaner *cleaner, const CleanerHost *host, bool *ret_changed, Er
 void cleaner_tend(Cleaner *cleaner)
 {
         ClaimService *service = cleaner->config.service;
-        CleanerHost host = cleaner->config.look(cleaner->config.userdata);
+        const TrackerView host = cleaner->config.look(cleaner->config.userdata);
         Error error = ERROR_NULL;
         bool changed = false;
         int r;

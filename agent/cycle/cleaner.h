@@ -10,26 +10,18 @@
 
 #include <systemd/sd-event.h>
 
+#include "agent/cycle/tracker.h"
 #include "agent/guests/database.h"
 #include "agent/tree/cordon.h"
-#include "agent/tree/device-ledger.h"
 
 typedef struct Cleaner Cleaner;
-
-/* The host at the last cycle. Everything is borrowed; NULL: unknown. */
-typedef struct CleanerHost {
-        const HostConfig *config;
-        const Snapshot *snapshot;
-        const ProviderTree *tree;
-        const DeviceLedger *devices;
-} CleanerHost;
 
 typedef struct CleanerConfig {
         sd_event *event;
         ClaimService *service;
         Cordon *cordon;
         Uuid root;
-        CleanerHost (*look)(void *userdata);
+        TrackerView (*look)(void *userdata); /* returns the host as of the last cycle */
         void *userdata;
         const char *runtime; /* see prepare_wanted_init() */
 } CleanerConfig;

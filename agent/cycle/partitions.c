@@ -295,7 +295,7 @@ static void write_stamp(PartitionWatch *watch, bool retries)
 
 /* Returns true if a person has lifted the cordon of the device since the unit failed. A failure in
  * the future, after the clock was set back, is no evidence that it came after the lift. */
-static bool is_lifted(const PartitionWatch *watch, const CleanerHost *host,
+static bool is_lifted(const PartitionWatch *watch, const TrackerView *host,
                       const PartitionEntry *entry, const char *device)
 {
         CordonState state =
@@ -336,7 +336,7 @@ static void log_failure(const PartitionEntry *entry)
 /* Cordons the devices of a partition that have no cordon, except those whose cordon a person has
  * lifted since the failure of its unit. A cordon that cannot be written is logged once, and the
  * record keeps the device withheld. If a cordon was written, logs the failure and returns true. */
-static bool cordon_entry(PartitionWatch *watch, const CleanerHost *host,
+static bool cordon_entry(PartitionWatch *watch, const TrackerView *host,
                          const PartitionEntry *entry)
 {
         const CleanerConfig *config = &watch->config;
@@ -377,7 +377,7 @@ static bool cordon_entry(PartitionWatch *watch, const CleanerHost *host,
 
 /* Sees to an entry whose unit failed. *ret_lifted is set if a person has lifted its cordons since
  * then. Returns true if its devices were cordoned now. */
-static bool tend_failure(PartitionWatch *watch, const CleanerHost *host,
+static bool tend_failure(PartitionWatch *watch, const TrackerView *host,
                          const PartitionEntry *entry, bool *ret_lifted)
 {
         bool cordoned = cordon_entry(watch, host, entry), lifted = true;
@@ -427,19 +427,20 @@ static bool has_changing_entry(const HostConfig *config, const PartitionRecord *
 /* The look */
 
 /* Makes one look at a record that was read. Returns true if something is unfinished. */
-static bool look(PartitionWatch *watch, const CleanerHost *host, const PartitionRecord *record,
+static bool look(PartitionWatch *watch, const TrackerView *host, const PartitionRecord *record,
                  const ClaimList *claims, bool *ret_changed)
 {
         _cleanup_(string_set_done) StringSet left = STRING_SET_INIT;
         const PrepareWanted *wanted = &watch->config.service->wanted;
+        const HostConfig *config = watch->config.service->settings.driver;
         bool unfinished, lifted = false;
-        int r = partition_list_left(host->config, record, claims, &left);
+        int r = partition_list_left(config, record, claims, &left);
 
         for (size_t i = 0; i < record->n_items; i++)
-                if (record->items[i].error[0] && find_shapes(host->config, record->items[i].set))
+                if (record->items[i].error[0] && find_shapes(config, record->items[i].set))
                         *ret_changed |= tend_failure(watch, host, &record->items[i], &lifted);
-        unfinished = lifted || has_inactive_claim(host->config, record, claims) ||
-                     has_changing_entry(host->config, record, &left);
+        unfinished = lifted || has_inactive_claim(config, record, claims) ||
+                     has_changing_entry(config, record, &left);
         /* A run can be killed after it saw the stamp, and an entry can wait for a process. */
         if (unfinished || (wanted->stamp[0] && strcmp(record->wanted, wanted->stamp) != 0))
                 write_stamp(watch, lifted);
@@ -470,13 +471,13 @@ void partition_watch_tend(PartitionWatch *watch)
 {
         _cleanup_(partition_record_done) PartitionRecord record = { 0 };
         _cleanup_(claim_list_done) ClaimList claims = { 0 };
-        CleanerHost host = watch->config.look(watch->config.userdata);
+        const TrackerView host = watch->config.look(watch->config.userdata);
         ClaimService *service = watch->config.service;
         bool changed = false, unfinished = false;
         Error error = ERROR_NULL;
         int r;
 
-        if (!has_units(host.config) || !service->claims || service->is_adopting || !host.tree ||
+        if (!has_units(service->settings.driver) || !service->claims || service->is_adopting || !host.tree ||
             !service->wanted.record_path)
                 return;
         r = read_record(service, &record, &error);
