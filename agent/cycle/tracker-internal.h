@@ -14,7 +14,7 @@
 
 /* A caller that waits for the end of a cycle. */
 typedef struct CycleWaiter {
-        TrackerDone done;
+        void (*done)(Tracker *tracker, const Error *error, void *userdata); /* see tracker_sync() */
         void *userdata;
         bool publication; /* waits for a cycle that does not put off the publication */
         uint64_t asked;   /* Tracker.n_begun at the request: only a later cycle counts, because the

@@ -214,25 +214,25 @@ Tracker *tracker_free(Tracker *tracker)
         return NULL;
 }
 
-/* Adds a waiter. The waiter stores n_begun, so only a cycle that begins later calls it.
- * publication: see CycleWaiter. */
-static int add_waiter(Tracker *tracker, TrackerDone done, void *userdata, bool publication)
+/* Adds a waiter. The waiter stores n_begun, so only a cycle that begins later calls it. */
+static int add_waiter(Tracker *tracker, CycleWaiter waiter)
 {
         if (array_grow(&tracker->waiters, sizeof(CycleWaiter), tracker->n_waiters,
                        &tracker->n_waiters_allocated) < 0)
                 return -ENOMEM;
-        tracker->waiters[tracker->n_waiters++] = (CycleWaiter){
-                .done = done,
-                .userdata = userdata,
-                .publication = publication,
-                .asked = tracker->n_begun,
-        };
+        waiter.asked = tracker->n_begun;
+        tracker->waiters[tracker->n_waiters++] = waiter;
         return 0;
 }
 
-int tracker_sync(Tracker *tracker, TrackerSync sync, TrackerDone done, void *userdata)
+int tracker_sync(Tracker *tracker, TrackerSync sync,
+                 void (*done)(Tracker *tracker, const Error *error, void *userdata), void *userdata)
 {
-        if (done && add_waiter(tracker, done, userdata, sync != TRACKER_SYNC) < 0)
+        const CycleWaiter waiter = { .done = done,
+                                     .userdata = userdata,
+                                     .publication = sync != TRACKER_SYNC };
+
+        if (done && add_waiter(tracker, waiter) < 0)
                 return -ENOMEM;
         tracker_note_change(tracker);
         tracker->all = true;

@@ -27,13 +27,6 @@
 
 typedef struct Tracker Tracker;
 
-/* Called once, unless it is cancelled or the tracker is freed: when the cycle has ended, or by
- * tracker_dismiss(). error (borrowed) has code 0 if the poll and all requests of this cycle
- * succeeded, and everything that the configuration permits is published. A failed audit, retirement
- * or comparison of claims, pending writes, and values that overwrites.h leaves to another writer,
- * are no error here. */
-typedef void (*TrackerDone)(Tracker *tracker, const Error *error, void *userdata);
-
 /* The environment and settings of a tracker. Everything is borrowed and must outlive the
  * tracker. */
 typedef struct TrackerConfig {
@@ -94,8 +87,14 @@ typedef enum TrackerSync {
 } TrackerSync;
 
 /* Runs a cycle that begins after this call, with a poll that reads everything. done (can be NULL)
- * is called after the event, never from inside the call. Returns -ENOMEM. */
-int tracker_sync(Tracker *tracker, TrackerSync sync, TrackerDone done, void *userdata);
+ * is called once, unless it is cancelled or the tracker is freed: after the event, or by
+ * tracker_dismiss(), never from inside this call. error (borrowed) has code 0 if the poll and all
+ * requests of the cycle succeeded, and everything that the configuration permits is published. A
+ * failed audit, retirement or comparison of claims, pending writes, and values that overwrites.h
+ * leaves to another writer, are no error here. Returns -ENOMEM. */
+int tracker_sync(Tracker *tracker, TrackerSync sync,
+                 void (*done)(Tracker *tracker, const Error *error, void *userdata),
+                 void *userdata);
 
 /* Begins a poll that also reads every guest that does not run, without a cycle.
  * TrackerConfig.looked reports its end. Returns a negative errno with words. */
