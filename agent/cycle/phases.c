@@ -756,7 +756,7 @@ static uint64_t next_pause_usec(Tracker *tracker)
         uint64_t now = clock_usec(CLOCK_BOOTTIME), pause_usec, due_in_usec;
 
         if (!was_calm(tracker))
-                tracker_note_change(tracker);
+                cycle_pace_note_change(&tracker->pace, clock_usec(CLOCK_BOOTTIME));
         if (tracker->cycle.spoke)
                 cycle_pace_note_placement(
                         &tracker->pace, state == SYNC_OFFLINE || state == SYNC_PENDING,

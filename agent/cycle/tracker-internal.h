@@ -10,7 +10,6 @@
 #include "agent/cycle/tracker.h"
 #include "agent/cycle/warm-start.h"
 #include "agent/guests/comparison.h"
-#include "base/clock.h"
 
 /* A caller that waits for the end of a cycle. */
 typedef struct CycleWaiter {
@@ -77,13 +76,6 @@ void tracker_arm_timer(Tracker *tracker, uint64_t pause_usec);
 /* Ends the phase, and runs the following phases until one waits for an answer. result: 0, a
  * ReportOutcome or a negative errno. error has its words, or is NULL. */
 void tracker_end_phase(Tracker *tracker, int result, const Error *error);
-
-/* Notes in the pace that something has changed or was requested, so that this cycle, or the next
- * one, checks Placement, and the checks are not slow. */
-static inline void tracker_note_change(Tracker *tracker)
-{
-        cycle_pace_note_change(&tracker->pace, clock_usec(CLOCK_BOOTTIME));
-}
 
 /* Handles the result of a poll, or other news of the host. userdata is the tracker. */
 void tracker_on_host_poll(const Snapshot *snapshot, HostPollEvent event, const Error *error,

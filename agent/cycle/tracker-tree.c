@@ -24,6 +24,7 @@
 
 #include "agent/cycle/tracker-internal.h"
 #include "agent/reshape/claim-move.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 #include "drivers/tree/cpu-plan.h"
@@ -148,7 +149,7 @@ static void take_tree(Tracker *tracker, ProviderTree *tree, bool known)
         bool reshaped = !tracker->status.reshape_needed && known;
 
         if (!tracker->tree || !provider_tree_equal(tracker->tree, tree))
-                tracker_note_change(tracker);
+                cycle_pace_note_change(&tracker->pace, clock_usec(CLOCK_BOOTTIME));
         provider_tree_free(tracker->tree);
         tracker->tree = tree;
         offer_tree(tracker, reshaped);
@@ -163,7 +164,7 @@ static int share_tree(Tracker *tracker, const ProviderTree *base, MadeTree *made
         int r = nova_tree_to_claim(base, made->tree, &tracker->maker.root, &shared);
 
         if (!tracker->wanted || !provider_tree_equal(tracker->wanted, made->tree))
-                tracker_note_change(tracker);
+                cycle_pace_note_change(&tracker->pace, clock_usec(CLOCK_BOOTTIME));
         provider_tree_free(tracker->wanted);
         tracker->wanted = made->tree;
         made->tree = shared;

@@ -234,7 +234,7 @@ int tracker_sync(Tracker *tracker, TrackerSync sync,
 
         if (done && add_waiter(tracker, waiter) < 0)
                 return -ENOMEM;
-        tracker_note_change(tracker);
+        cycle_pace_note_change(&tracker->pace, clock_usec(CLOCK_BOOTTIME));
         tracker->all = true;
         tracker->full |= sync == TRACKER_PUBLISH_ALL;
         if (tracker->phase == CYCLE_IDLE)
