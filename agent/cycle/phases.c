@@ -80,12 +80,11 @@ static int begin_poll(Tracker *tracker, Error *reterr)
 {
         DriverPollKind kind = tracker->all ? DRIVER_POLL_ALL : DRIVER_POLL_CHANGES;
 
-        tracker->cycle = (TrackerCycle){
-                .facts = { .owns_tree = tracker_may(tracker, NOVA_ACTION_PUBLISH),
-                           .dry_run = tracker->config.dry_run,
-                           .retries_in_use = tracker->maker.retained },
-                .wanted = tracker->all || tracker->changed_usec > 0,
-        };
+        memset(&tracker->cycle, 0, sizeof(tracker->cycle));
+        tracker->cycle.facts = (OrderFacts){ .owns_tree = tracker_may(tracker, NOVA_ACTION_PUBLISH),
+                                             .dry_run = tracker->config.dry_run,
+                                             .retries_in_use = tracker->maker.retained };
+        tracker->cycle.wanted = tracker->all || tracker->changed_usec > 0;
         tracker->status.cycle_published = tracker->all = false;
         tracker->changed_usec = 0;
         tracker_arm_timer(tracker, UINT64_MAX);

@@ -20,16 +20,6 @@ typedef struct CycleWaiter {
                              running one might have read the host already */
 } CycleWaiter;
 
-/* The running cycle. Cleared at its start. */
-typedef struct TrackerCycle {
-        OrderFacts facts;
-        Error error;            /* passed to the waiters */
-        bool spoke;             /* the scope of this cycle was CYCLE_PLACEMENT */
-        bool audits;            /* an audit is due, which the choice of the scope has found */
-        bool wanted;            /* begun by a request or a change, and not only by the timer */
-        uint64_t writes_before; /* writes of the report client before this cycle */
-} TrackerCycle;
-
 /* The resource tracker. One cycle runs at a time; phase and cycle describe it. */
 struct Tracker {
         TrackerConfig config;
@@ -48,7 +38,15 @@ struct Tracker {
         bool reshape_left;     /* wanted has another shape than Placement's tree */
         uint64_t started_usec; /* CLOCK_BOOTTIME */
         CyclePhase phase;
-        TrackerCycle cycle;
+        /* The running cycle. Cleared at its start. */
+        struct {
+                OrderFacts facts;
+                Error error;            /* passed to the waiters */
+                bool spoke;             /* the scope of this cycle was CYCLE_PLACEMENT */
+                bool audits;            /* an audit is due, which the choice of the scope found */
+                bool wanted;            /* begun by a request or a change, and not only by the timer */
+                uint64_t writes_before; /* writes of the report client before this cycle */
+        } cycle;
         CyclePace pace;
         bool again;            /* another cycle follows at once */
         bool all;              /* a cycle was requested, and its poll reads everything */

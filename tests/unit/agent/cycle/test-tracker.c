@@ -9,6 +9,7 @@
 #include <sys/eventfd.h>
 
 #include "agent/reshape/claim-move.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "drivers/update.h"
 #include "report/gather.h"
