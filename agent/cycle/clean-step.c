@@ -39,9 +39,9 @@ static CleanStep step_of_dirty(const CleanFacts *facts, const char **ret_reason)
         if (!facts->is_listed)
                 return CLEAN_KEEP;
         *ret_reason = find_obstacle(facts);
-        if (*ret_reason || facts->result == CLEAN_RESULT_FAILED)
+        if (*ret_reason || facts->has_failed)
                 return CLEAN_FAIL;
-        return facts->result == CLEAN_RESULT_CLEAN ? CLEAN_END : CLEAN_KEEP;
+        return facts->is_proved ? CLEAN_END : CLEAN_KEEP;
 }
 
 /* The lifted cordon is a person's order, so another device at the address is cleaned. Without a

@@ -22,14 +22,6 @@
 
 #include "claims/claim/unclean.h"
 
-/* The result of compute-agent-prepare --clean for the row of a device. */
-typedef enum CleanResult {
-        CLEAN_RESULT_NONE,    /* there is none, or it is of another row */
-        CLEAN_RESULT_RUNNING, /* its units run, or wait for a process */
-        CLEAN_RESULT_CLEAN,
-        CLEAN_RESULT_FAILED,
-} CleanResult;
-
 /* The facts about a device. */
 typedef struct CleanFacts {
         bool is_claimed;    /* a living claim names it */
@@ -41,7 +33,9 @@ typedef struct CleanFacts {
         bool is_configured; /* a section [device_clean NAME] has it */
         bool is_cordoned;
         bool was_cordoned; /* the agent has seen its cordon since its own start */
-        CleanResult result;
+        /* The result of compute-agent-prepare --clean for the row: its units have succeeded, or one
+         * failed. Neither: there is no result, or they run, or wait for a process. */
+        bool is_proved, has_failed;
 } CleanFacts;
 
 typedef enum CleanStep {

@@ -126,15 +126,12 @@ static const json_t *find_result(const Cleaner *cleaner, const UncleanDevice *ro
         return NULL;
 }
 
-static CleanResult read_result(const json_t *item)
+/* Returns whether the row has a result with this state. */
+static bool has_result(const Cleaner *cleaner, const UncleanDevice *row, const char *state)
 {
-        const char *state = item ? json_string_value(json_object_get(item, "state")) : NULL;
+        const char *text = json_string_value(json_object_get(find_result(cleaner, row), "state"));
 
-        if (!state)
-                return CLEAN_RESULT_NONE;
-        return strcmp(state, "clean") == 0    ? CLEAN_RESULT_CLEAN
-               : strcmp(state, "failed") == 0 ? CLEAN_RESULT_FAILED
-                                              : CLEAN_RESULT_RUNNING;
+        return text && strcmp(text, state) == 0;
 }
 
 /* Writes a stamp, unless the last one is younger than this. 0: in any case. */
@@ -232,7 +229,8 @@ static int collect_facts(Cleaner *cleaner, const TrackerView *host, const Unclea
                 .is_other = there && device_identity_differs(row->identity, now),
                 .is_configured = there && host_clean_find(get_settings(cleaner), there),
                 .is_cordoned = is_cordoned(cleaner, host, expected),
-                .result = read_result(find_result(cleaner, row)),
+                .is_proved = has_result(cleaner, row, "clean"),
+                .has_failed = has_result(cleaner, row, "failed"),
         };
         if (ret->is_cordoned)
                 (void)string_set_add(&cleaner->cordons, row->address);

@@ -9,8 +9,9 @@
 #include <string.h>
 
 /* Letters of the facts: c claimed, d in a domain, u an unreadable guest, p the poll is later,
- * l listed, o another device, s section, k cordoned, w its cordon was seen. */
-static CleanFacts make_facts(const char *letters, CleanResult result)
+ * l listed, o another device, s section, k cordoned, w its cordon was seen, y proved to be clean,
+ * f a unit failed. */
+static CleanFacts make_facts(const char *letters)
 {
         return (CleanFacts){
                 .is_claimed = strchr(letters, 'c'),
@@ -22,7 +23,8 @@ static CleanFacts make_facts(const char *letters, CleanResult result)
                 .is_configured = strchr(letters, 's'),
                 .is_cordoned = strchr(letters, 'k'),
                 .was_cordoned = strchr(letters, 'w'),
-                .result = result,
+                .is_proved = strchr(letters, 'y'),
+                .has_failed = strchr(letters, 'f'),
         };
 }
 
@@ -31,41 +33,37 @@ static void test_steps(void **state)
         static const struct {
                 int state;
                 const char *facts;
-                CleanResult result;
                 CleanStep step;
                 const char *reason;
         } cases[] = {
-                { UNCLEAN_HELD, "cpls", 0, CLEAN_KEEP, "" },
-                { UNCLEAN_HELD, "dpls", 0, CLEAN_KEEP, "" },
-                { UNCLEAN_HELD, "upls", 0, CLEAN_KEEP, "" },
-                { UNCLEAN_HELD, "ls", 0, CLEAN_KEEP, "" },
-                { UNCLEAN_HELD, "ps", 0, CLEAN_KEEP, "" },
-                { UNCLEAN_HELD, "pls", 0, CLEAN_BEGIN, "" },
-                { UNCLEAN_HELD, "pls", CLEAN_RESULT_CLEAN, CLEAN_BEGIN, "" },
-                { UNCLEAN_HELD, "plso", 0, CLEAN_FAIL, "another device is at its address" },
-                { UNCLEAN_HELD, "pl", 0, CLEAN_FAIL, "no section [device_clean NAME] has it" },
-                { UNCLEAN_DIRTY, "pls", CLEAN_RESULT_NONE, CLEAN_KEEP, "" },
-                { UNCLEAN_DIRTY, "pls", CLEAN_RESULT_RUNNING, CLEAN_KEEP, "" },
-                { UNCLEAN_DIRTY, "ls", CLEAN_RESULT_CLEAN, CLEAN_END, "" },
-                { UNCLEAN_DIRTY, "pls", CLEAN_RESULT_FAILED, CLEAN_FAIL, "" },
-                { UNCLEAN_DIRTY, "cpls", CLEAN_RESULT_CLEAN, CLEAN_HOLD, "" },
-                { UNCLEAN_DIRTY, "dpls", CLEAN_RESULT_CLEAN, CLEAN_HOLD, "" },
-                { UNCLEAN_DIRTY, "ps", CLEAN_RESULT_CLEAN, CLEAN_KEEP, "" },
-                { UNCLEAN_DIRTY, "plso", CLEAN_RESULT_CLEAN, CLEAN_FAIL,
-                  "another device is at its address" },
-                { UNCLEAN_DIRTY, "pl", CLEAN_RESULT_CLEAN, CLEAN_FAIL,
-                  "no section [device_clean NAME] has it" },
-                { UNCLEAN_FAILED, "plskw", CLEAN_RESULT_CLEAN, CLEAN_KEEP, "" },
-                { UNCLEAN_FAILED, "plsw", CLEAN_RESULT_FAILED, CLEAN_BEGIN, "" },
-                { UNCLEAN_FAILED, "plso", 0, CLEAN_BEGIN, "" },
-                { UNCLEAN_FAILED, "plw", 0, CLEAN_FORGET, "" },
-                { UNCLEAN_FAILED, "pl", 0, CLEAN_KEEP, "" },
-                { UNCLEAN_FAILED, "psw", 0, CLEAN_KEEP, "" },
-                { UNCLEAN_FAILED, "dplskw", 0, CLEAN_HOLD, "" },
+                { UNCLEAN_HELD, "cpls", CLEAN_KEEP, "" },
+                { UNCLEAN_HELD, "dpls", CLEAN_KEEP, "" },
+                { UNCLEAN_HELD, "upls", CLEAN_KEEP, "" },
+                { UNCLEAN_HELD, "ls", CLEAN_KEEP, "" },
+                { UNCLEAN_HELD, "ps", CLEAN_KEEP, "" },
+                { UNCLEAN_HELD, "pls", CLEAN_BEGIN, "" },
+                { UNCLEAN_HELD, "plsy", CLEAN_BEGIN, "" },
+                { UNCLEAN_HELD, "plso", CLEAN_FAIL, "another device is at its address" },
+                { UNCLEAN_HELD, "pl", CLEAN_FAIL, "no section [device_clean NAME] has it" },
+                { UNCLEAN_DIRTY, "pls", CLEAN_KEEP, "" },
+                { UNCLEAN_DIRTY, "lsy", CLEAN_END, "" },
+                { UNCLEAN_DIRTY, "plsf", CLEAN_FAIL, "" },
+                { UNCLEAN_DIRTY, "cplsy", CLEAN_HOLD, "" },
+                { UNCLEAN_DIRTY, "dplsy", CLEAN_HOLD, "" },
+                { UNCLEAN_DIRTY, "psy", CLEAN_KEEP, "" },
+                { UNCLEAN_DIRTY, "plsoy", CLEAN_FAIL, "another device is at its address" },
+                { UNCLEAN_DIRTY, "ply", CLEAN_FAIL, "no section [device_clean NAME] has it" },
+                { UNCLEAN_FAILED, "plskwy", CLEAN_KEEP, "" },
+                { UNCLEAN_FAILED, "plswf", CLEAN_BEGIN, "" },
+                { UNCLEAN_FAILED, "plso", CLEAN_BEGIN, "" },
+                { UNCLEAN_FAILED, "plw", CLEAN_FORGET, "" },
+                { UNCLEAN_FAILED, "pl", CLEAN_KEEP, "" },
+                { UNCLEAN_FAILED, "psw", CLEAN_KEEP, "" },
+                { UNCLEAN_FAILED, "dplskw", CLEAN_HOLD, "" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                const CleanFacts facts = make_facts(cases[i].facts, cases[i].result);
+                const CleanFacts facts = make_facts(cases[i].facts);
                 const char *reason = "?";
                 CleanStep step = clean_next_step(cases[i].state, &facts, &reason);
 
@@ -79,33 +77,31 @@ static void test_steps(void **state)
  * claim, a guest or an unreadable guest can have it. */
 static void test_no_facts_offer_a_device_without_a_reason(void **state)
 {
-        static const char all[] = "cduploskw";
+        static const char all[] = "cduploskwyf";
 
         for (int row = 0; row < _UNCLEAN_STATE_MAX; row++)
-                for (unsigned bits = 0; bits < 1u << (sizeof(all) - 1); bits++)
-                        for (int result = 0; result <= CLEAN_RESULT_FAILED; result++) {
-                                char letters[sizeof(all)] = "", *end = letters;
-                                const char *reason;
-                                CleanFacts facts;
-                                CleanStep step;
+                for (unsigned bits = 0; bits < 1u << (sizeof(all) - 1); bits++) {
+                        char letters[sizeof(all)] = "", *end = letters;
+                        const char *reason;
+                        CleanFacts facts;
+                        CleanStep step;
 
-                                for (size_t i = 0; i + 1 < sizeof(all); i++)
-                                        if (bits & 1u << i)
-                                                *end++ = all[i];
-                                facts = make_facts(letters, (CleanResult)result);
-                                step = clean_next_step(row, &facts, &reason);
-                                if (step == CLEAN_END || step == CLEAN_FORGET ||
-                                    step == CLEAN_BEGIN)
-                                        assert_false(facts.is_claimed || facts.in_domain);
-                                if (step == CLEAN_BEGIN)
-                                        assert_false(facts.guest_unread || !facts.is_configured);
-                                if (step == CLEAN_END)
-                                        assert_true(row == UNCLEAN_DIRTY &&
-                                                    result == CLEAN_RESULT_CLEAN);
-                                if (step == CLEAN_FORGET)
-                                        assert_true(row == UNCLEAN_FAILED && facts.was_cordoned &&
-                                                    !facts.is_cordoned);
-                        }
+                        for (size_t i = 0; i + 1 < sizeof(all); i++)
+                                if (bits & 1u << i)
+                                        *end++ = all[i];
+                        facts = make_facts(letters);
+                        step = clean_next_step(row, &facts, &reason);
+                        if (step == CLEAN_END || step == CLEAN_FORGET || step == CLEAN_BEGIN)
+                                assert_false(facts.is_claimed || facts.in_domain);
+                        if (step == CLEAN_BEGIN)
+                                assert_false(facts.guest_unread || !facts.is_configured);
+                        if (step == CLEAN_END)
+                                assert_true(row == UNCLEAN_DIRTY && facts.is_proved &&
+                                            !facts.has_failed);
+                        if (step == CLEAN_FORGET)
+                                assert_true(row == UNCLEAN_FAILED && facts.was_cordoned &&
+                                            !facts.is_cordoned);
+                }
 }
 
 TEST_MAIN(test_steps, test_no_facts_offer_a_device_without_a_reason)
