@@ -83,25 +83,25 @@ static uint64_t count_claimed_disk(const Tracker *tracker)
                        : 0;
 }
 
-/* Collects the evidence about the local disk (LocalDiskFacts) in the tree maker, for the next tree.
- * A plan (tracker_plan()) uses the evidence of the last tree. */
+/* Collects the evidence about the local disk in the tree maker, for the next tree. A plan
+ * (tracker_plan()) uses the evidence of the last tree. */
 static void collect_disk_facts(Tracker *tracker)
 {
         _cleanup_(provider_tree_freep) ProviderTree *pools = NULL;
-        LocalDiskFacts *facts = &tracker->maker.local_disk;
+        TreeMaker *maker = &tracker->maker;
 
-        *facts = (LocalDiskFacts){
-                .owned = tracker_may(tracker, NOVA_ACTION_PUBLISH),
-                .allocated_known = !tracker->config.reporter,
-                .claimed = count_claimed_disk(tracker),
-        };
+        memset(&maker->local_disk, 0, sizeof(maker->local_disk));
+        maker->local_disk.owned = tracker_may(tracker, NOVA_ACTION_PUBLISH);
+        maker->local_disk.allocated_known = !tracker->config.reporter;
+        maker->local_disk.claimed = count_claimed_disk(tracker);
         if (copy_pools(tracker, &pools) < 0)
                 log_warning("Out of memory. Sharing providers are not searched for.");
         else
-                tree_maker_note_pool(facts, pools);
+                tree_maker_note_pool(maker, pools);
         if (tracker->reporter)
-                facts->allocated_known = sharing_get_disk_use(
-                        reporter_get_sharing(tracker->reporter), &facts->allocated);
+                maker->local_disk.allocated_known =
+                        sharing_get_disk_use(reporter_get_sharing(tracker->reporter),
+                                             &maker->local_disk.allocated);
 }
 
 /* Passes the tree and the sharing providers to the claims. reshaped: the tree has its final shape,

@@ -18,17 +18,19 @@
 
 static const char disk_class[] = "DISK_GB";
 
-/* Decides about the local disk. option: HostLocalDisk. present: Placement has DISK_GB at the root.
- * If Placement has DISK_GB and its allocated amount is unknown, the inventory is withheld and not
- * left out. Placement would reject the removal of an allocated inventory. */
-static LocalDisk decide_local_disk(int option, bool present, const LocalDiskFacts *facts)
+/* Decides about the local disk. present: Placement has DISK_GB at the root. If Placement has
+ * DISK_GB and its allocated amount is unknown, the inventory is withheld and not left out.
+ * Placement would reject the removal of an allocated inventory. */
+static LocalDisk decide_local_disk(const TreeMaker *maker, bool present)
 {
-        bool leaves =
-                option == HOST_LOCAL_DISK_NO || (option == HOST_LOCAL_DISK_AUTO && facts->pool[0]);
+        int option = maker->config->report_local_disk; /* HostLocalDisk */
+        bool leaves = option == HOST_LOCAL_DISK_NO ||
+                      (option == HOST_LOCAL_DISK_AUTO && maker->local_disk.pool[0]);
 
-        if (!facts->owned || !leaves)
+        if (!maker->local_disk.owned || !leaves)
                 return LOCAL_DISK_OFFERED;
-        if (facts->claimed > 0 || (present && (!facts->allocated_known || facts->allocated > 0)))
+        if (maker->local_disk.claimed > 0 || (present && (!maker->local_disk.allocated_known ||
+                                                          maker->local_disk.allocated > 0)))
                 return LOCAL_DISK_WITHHELD;
         return LOCAL_DISK_LEFT_OUT;
 }
@@ -36,19 +38,21 @@ static LocalDisk decide_local_disk(int option, bool present, const LocalDiskFact
 /* Describes the decision in one sentence without full stop: DISK_GB is left out, or it is still in
  * the tree and withheld because it is allocated. The text names the sharing provider with DISK_GB
  * and the allocated amount. It is "" for LOCAL_DISK_OFFERED. */
-static void describe_local_disk(LocalDisk decision, const LocalDiskFacts *facts,
+static void describe_local_disk(const TreeMaker *maker, LocalDisk decision,
                                 char text[static LOCAL_DISK_TEXT_MAX])
 {
-        bool shared = facts->pool[0];
-        const char *why = shared ? "provider " : "report_local_disk is no", *name = facts->pool,
-                   *shares = shared ? " shares DISK_GB" : "";
-        uint64_t amount = MAX(facts->allocated, facts->claimed);
+        uint64_t claimed = maker->local_disk.claimed;
+        uint64_t amount = MAX(maker->local_disk.allocated, claimed);
+        const char *name = maker->local_disk.pool;
+        const char *why = name[0] ? "provider " : "report_local_disk is no",
+                   *shares = name[0] ? " shares DISK_GB" : "";
 
         text[0] = '\0';
         if (decision == LOCAL_DISK_LEFT_OUT)
                 snprintf(text, LOCAL_DISK_TEXT_MAX, "Local DISK_GB is not reported: %s%s%s", why,
                          name, shares);
-        else if (decision == LOCAL_DISK_WITHHELD && !facts->allocated_known && facts->claimed == 0)
+        else if (decision == LOCAL_DISK_WITHHELD && !maker->local_disk.allocated_known &&
+                 claimed == 0)
                 snprintf(text, LOCAL_DISK_TEXT_MAX,
                          "Local DISK_GB is withheld: %s%s%s; its usage is unknown", why, name,
                          shares);
@@ -125,13 +129,12 @@ static void edit_local_disk(const TreeMaker *maker, const ProviderTree *base, Pr
         Inventory *disk = provider_find_inventory(root, disk_class);
 
         made->disk_was_there = before && provider_find_inventory(before, disk_class);
-        made->local_disk = decide_local_disk(maker->config->report_local_disk, made->disk_was_there,
-                                             &maker->local_disk);
+        made->local_disk = decide_local_disk(maker, made->disk_was_there);
         if (made->local_disk == LOCAL_DISK_LEFT_OUT)
                 (void)provider_remove_inventory(root, disk_class);
         else if (made->local_disk == LOCAL_DISK_WITHHELD && disk)
                 disk->reserved = disk->total;
-        describe_local_disk(made->local_disk, &maker->local_disk, made->local_disk_words);
+        describe_local_disk(maker, made->local_disk, made->local_disk_words);
 }
 
 /* Sets *ret to base without the reservations of device cordons and retained inventories. This is
@@ -275,16 +278,16 @@ int tree_maker_make_empty(const TreeMaker *maker, const Snapshot *snapshot,
         return tree_maker_make(maker, snapshot, base, known, &reshape, ret_made, reterr);
 }
 
-void tree_maker_note_pool(LocalDiskFacts *facts, const ProviderTree *pools)
+void tree_maker_note_pool(TreeMaker *maker, const ProviderTree *pools)
 {
-        facts->pool[0] = '\0';
+        maker->local_disk.pool[0] = '\0';
         for (size_t i = 0; pools && i < pools->n_providers; i++) {
                 const Provider *pool = pools->providers[i];
 
                 if (!string_set_contains(&pool->traits, TRAIT_SHARES_VIA_AGGREGATE) ||
                     !provider_find_inventory(pool, disk_class))
                         continue;
-                snprintf(facts->pool, sizeof(facts->pool), "%s", pool->name);
+                snprintf(maker->local_disk.pool, sizeof(maker->local_disk.pool), "%s", pool->name);
                 return;
         }
 }

@@ -30,15 +30,6 @@ typedef enum LocalDisk {
         _LOCAL_DISK_MAX,
 } LocalDisk;
 
-/* The evidence for the decision about the local disk. */
-typedef struct LocalDiskFacts {
-        char pool[PROVIDER_NAME_MAX + 1]; /* name of the sharing provider with DISK_GB; "": none */
-        bool owned; /* the agent writes the tree; false leaves DISK_GB as nova-compute has it */
-        bool allocated_known; /* allocated was read from Placement, or the host is standalone */
-        uint64_t allocated;   /* allocated DISK_GB of the root, in Placement */
-        uint64_t claimed;     /* DISK_GB of the root in claims of this host */
-} LocalDiskFacts;
-
 struct ClaimService;
 
 /* The parts that edit the tree, and their inputs. All are borrowed. */
@@ -55,7 +46,17 @@ typedef struct TreeMaker {
         Cordon *cordon;                  /* NULL: none */
         ProviderConfig *provider_config; /* NULL: none */
         char *const *foreign_traits;     /* traits that stay as they are in base; NULL: none */
-        LocalDiskFacts local_disk;
+        /* The evidence for the decision about the local disk. */
+        struct {
+                char pool[PROVIDER_NAME_MAX + 1]; /* name of the sharing provider with DISK_GB; "":
+                                                     none */
+                bool owned; /* the agent writes the tree; false leaves DISK_GB as nova-compute has
+                               it */
+                bool allocated_known; /* allocated was read from Placement, or the host is
+                                         standalone */
+                uint64_t allocated;   /* allocated DISK_GB of the root, in Placement */
+                uint64_t claimed;     /* DISK_GB of the root in claims of this host */
+        } local_disk;
         Uuid root;
         const char *nodename;
 } TreeMaker;
@@ -86,9 +87,9 @@ int tree_maker_make(const TreeMaker *maker, const Snapshot *snapshot, const Prov
 int tree_maker_make_empty(const TreeMaker *maker, const Snapshot *snapshot,
                           const ProviderTree *base, bool known, MadeTree *ret_made, Error *reterr);
 
-/* Stores the name of the first sharing provider with DISK_GB among pools (NULL: none), or "". A
- * full or reserved one counts, because its guests must not move to the local disk. */
-void tree_maker_note_pool(LocalDiskFacts *facts, const ProviderTree *pools);
+/* Stores the name of the first sharing provider with DISK_GB among pools (NULL: none), or "", in
+ * local_disk. A full or reserved one counts, because its guests must not move to the local disk. */
+void tree_maker_note_pool(TreeMaker *maker, const ProviderTree *pools);
 
 /* Copies the sharing providers to tree, as roots. A provider whose uuid or name tree has already is
  * skipped. Returns -ENOMEM on failure. */

@@ -123,7 +123,7 @@ static void test_local_disk(void **state)
                                                     .claimed = rows[i].claimed } };
                 MadeTree made;
 
-                tree_maker_note_pool(&maker.local_disk, pools);
+                tree_maker_note_pool(&maker, pools);
                 diskless = rows[i].diskless;
                 assert_int_equal(
                         make(&maker, rows[i].present ? "host DISK_GB=50" : "host", &made, NULL), 0);
