@@ -38,21 +38,27 @@ static const HostView *get_view(const Tracker *tracker)
         return claims && claims_host(claims, &view, NULL) == 0 ? view : NULL;
 }
 
+/* Copies a sharing provider to tree, as a root. Skips one whose uuid or name tree has already. */
+static int add_pool(const Provider *pool, ProviderTree *tree)
+{
+        Provider *copy;
+        int r;
+
+        if (provider_tree_find(tree, &pool->uuid) || provider_tree_find_name(tree, pool->name))
+                return 0;
+        r = provider_tree_add(tree, &pool->uuid, pool->name, NULL, &copy, NULL);
+        return r < 0 ? r : provider_copy_contents(copy, pool);
+}
+
 /* Copies the sharing providers in the claim database to ret, except withheld ones. */
 static int add_pools_of_claims(const HostView *view, ProviderTree *ret)
 {
-        for (size_t i = 0; i < view->n_providers; i++) {
-                const Provider *pool = view->tree->providers[i];
-                Provider *copy;
-                int r;
+        int r = 0;
 
-                if (!host_view_shares(view, i) || view->providers[i].withheld)
-                        continue;
-                r = provider_tree_add(ret, &pool->uuid, pool->name, NULL, &copy, NULL);
-                if (r < 0 || (r = provider_copy_contents(copy, pool)) < 0)
-                        return r;
-        }
-        return 0;
+        for (size_t i = 0; r >= 0 && i < view->n_providers; i++)
+                if (host_view_shares(view, i) && !view->providers[i].withheld)
+                        r = add_pool(view->tree->providers[i], ret);
+        return r;
 }
 
 /* Copies the sharing providers to a new tree: those of Placement, or before Placement was read,
@@ -104,6 +110,16 @@ static void collect_disk_facts(Tracker *tracker)
                                              &maker->local_disk.allocated);
 }
 
+/* Makes a copy of the tree with these sharing providers. */
+static int add_pools(const ProviderTree *tree, const ProviderTree *pools, ProviderTree **ret)
+{
+        int r = provider_tree_copy(ret, tree);
+
+        for (size_t i = 0; r >= 0 && i < pools->n_providers; i++)
+                r = add_pool(pools->providers[i], *ret);
+        return r;
+}
+
 /* Passes the tree and the sharing providers to the claims. reshaped: the tree has its final shape,
  * so claims of an older shape move to their new providers first, except in a dry run. */
 static void offer_tree(Tracker *tracker, bool reshaped)
@@ -112,8 +128,7 @@ static void offer_tree(Tracker *tracker, bool reshaped)
         const ProviderTree *tree = tracker->tree;
 
         if (copy_pools(tracker, &pools) < 0 ||
-            (pools->n_providers > 0 &&
-             (provider_tree_copy(&both, tree) < 0 || tree_maker_add_pools(pools, both) < 0)))
+            (pools->n_providers > 0 && add_pools(tree, pools, &both) < 0))
                 log_warning("Out of memory. Claims take nothing from sharing providers.");
         else if (both)
                 tree = both;

@@ -292,25 +292,6 @@ void tree_maker_note_pool(TreeMaker *maker, const ProviderTree *pools)
         }
 }
 
-int tree_maker_add_pools(const ProviderTree *pools, ProviderTree *tree)
-{
-        for (size_t i = 0; i < pools->n_providers; i++) {
-                const Provider *pool = pools->providers[i];
-                Provider *copy;
-                int r;
-
-                if (provider_tree_find(tree, &pool->uuid) ||
-                    provider_tree_find_name(tree, pool->name))
-                        continue;
-                r = provider_tree_add(tree, &pool->uuid, pool->name, NULL, &copy, NULL);
-                if (r >= 0)
-                        r = provider_copy_contents(copy, pool);
-                if (r < 0)
-                        return r;
-        }
-        return 0;
-}
-
 /* Copies the reserved amounts of wanted to inventories that both providers have. If "more" is true,
  * copies only amounts that are larger than those of provider. */
 static void merge_provider(Provider *provider, const Provider *wanted, bool more)

@@ -91,10 +91,6 @@ int tree_maker_make_empty(const TreeMaker *maker, const Snapshot *snapshot,
  * local_disk. A full or reserved one counts, because its guests must not move to the local disk. */
 void tree_maker_note_pool(TreeMaker *maker, const ProviderTree *pools);
 
-/* Copies the sharing providers to tree, as roots. A provider whose uuid or name tree has already is
- * skipped. Returns -ENOMEM on failure. */
-int tree_maker_add_pools(const ProviderTree *pools, ProviderTree *tree);
-
 /* Makes the tree to which claims are fitted where nova-compute owns the tree in Placement ([agent]
  * nova = observe, beside). remote is Placement's tree, wanted is the tree that the agent would
  * publish. Before Placement was read, remote is an earlier tree. The result is remote without

@@ -20,6 +20,7 @@ void fake_reporter_end(void)
         sd_event_source_unref(fake_reporter.source);
         sd_event_unref(fake_reporter.event);
         provider_tree_free(fake_reporter.mirror);
+        provider_tree_free(fake_reporter.sharing);
         allocations_free(fake_reporter.consumers);
 }
 
@@ -190,7 +191,7 @@ const Sharing *reporter_get_sharing(const Reporter *reporter)
 
 const ProviderTree *sharing_get(const Sharing *sharing)
 {
-        return NULL;
+        return fake_reporter.sharing;
 }
 
 bool sharing_get_disk_use(const Sharing *sharing, uint64_t *ret)

@@ -23,6 +23,7 @@ typedef struct FakeReporter {
         ReshaperAccess access;
         ProviderTree *mirror;
         Allocations *consumers;    /* the result of gathering; NULL: none */
+        ProviderTree *sharing;     /* the sharing providers; NULL: unknown */
         size_t n_reshapes;         /* number of reshapes that succeeded */
         bool refuses_a_later_step; /* a publication that fails has reshaped the tree before */
         ReporterStatistics statistics;

@@ -14,6 +14,7 @@
 #include "drivers/update.h"
 #include "report/gather.h"
 #include "tests/fakes/reporter.h"
+#include "tests/fixtures/tree.h"
 #include "tests/unit/test.h"
 
 #define ROOT "11111111-2222-3333-4444-555555555555"
@@ -37,6 +38,7 @@ typedef struct World {
         void *audit_userdata;
         sd_event_source *audit_source;
         size_t n_trees_for_claims, n_told, n_copies, n_followed;
+        ProviderTree *for_claims; /* the last tree that the claims got */
         Error told;
 } World;
 
@@ -120,6 +122,8 @@ void claim_service_set_node(ClaimService *service, const char *node)
 void claim_service_set_tree(ClaimService *service, const ProviderTree *tree)
 {
         world.n_trees_for_claims++;
+        provider_tree_free(world.for_claims);
+        world.for_claims = provider_tree_ref(tree);
 }
 
 void claim_service_set_snapshot(ClaimService *service, const Snapshot *snapshot,
@@ -328,6 +332,7 @@ static int tear_down(void **state)
         provider_tree_free(world.remembered);
         snapshot_unref(world.pending.snapshot);
         fake_reporter_end();
+        provider_tree_free(world.for_claims);
         cordon_free(world.cordon);
         retained_free(world.retained);
         close(world.fd);
@@ -902,10 +907,32 @@ static void test_a_cycle_copies_the_tree_twice(void **state)
         assert_int_equal(world.n_copies, 2); /* after the poll and after the read */
 }
 
+/* The claims get the sharing providers beside the tree of the host, each once. One whose name the
+ * tree has already is left out. */
+static void test_claims_get_the_sharing_providers(void **state)
+{
+        start(&reporter_config, false);
+        fake_reporter.sharing = make_tree(
+                "nfs DISK_GB=900 +MISC_SHARES_VIA_AGGREGATE @A; host1#2 DISK_GB=1");
+        for (int i = 0; i < 2; i++) {
+                _cleanup_(provider_tree_freep) ProviderTree *expected = NULL;
+                const Provider *pool = provider_tree_find_name(fake_reporter.sharing, "nfs");
+                Provider *copy;
+
+                run_cycle();
+                assert_int_equal(
+                        provider_tree_copy(&expected, tracker_view(world.tracker).tree), 0);
+                assert_int_equal(
+                        provider_tree_add(expected, &pool->uuid, "nfs", NULL, &copy, NULL), 0);
+                assert_int_equal(provider_copy_contents(copy, pool), 0);
+                assert_true(provider_tree_equal(world.for_claims, expected));
+        }
+}
+
 TEST_MAIN_WITH(set_up, tear_down, test_cycles, test_times_and_progress, test_a_known_host_is_served,
                test_a_cycle_waits_for_a_later_poll, test_a_request_during_a_cycle_gets_its_own,
                test_host_events_do_not_delay_a_requested_cycle, test_host_events_begin_a_cycle,
                test_slow_checks, test_message_has_the_time_without_an_answer,
                test_without_placement_the_remembered_host_is_used,
                test_a_root_under_another_name_is_refused, test_waiters,
-               test_a_cycle_copies_the_tree_twice)
+               test_a_cycle_copies_the_tree_twice, test_claims_get_the_sharing_providers)

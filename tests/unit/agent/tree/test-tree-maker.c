@@ -139,16 +139,6 @@ static void test_local_disk(void **state)
         diskless = false;
 }
 
-static void test_pools_are_added_once(void **state)
-{
-        _cleanup_(provider_tree_freep) ProviderTree *pools = make_tree(POOL "; host#2 DISK_GB=1");
-        ProviderTree *tree = make_tree("host VCPU=8");
-
-        assert_int_equal(tree_maker_add_pools(pools, tree), 0);
-        assert_int_equal(tree_maker_add_pools(pools, tree), 0);
-        assert_tree(tree, "host VCPU=8; " POOL, "pools");
-}
-
 /* base is the tree of Placement, or that of the claims before the start. */
 static void test_base(void **state)
 {
@@ -228,5 +218,5 @@ static void test_trees_of_nova(void **state)
         }
 }
 
-TEST_MAIN(test_local_disk, test_pools_are_added_once, test_base,
+TEST_MAIN(test_local_disk, test_base,
           test_a_root_of_another_name_is_refused, test_trees_of_nova)
