@@ -9,7 +9,7 @@
 #define CLAIMS_FORMAT  "compute-agent-claims/1"  /* {"format", "claims": [claim-json.h]} */
 #define EVENTS_FORMAT  "compute-agent-events/1"  /* {"format", "events": [claim-json.h]} */
 #define EXPLAIN_FORMAT "compute-agent-explain/1" /* agent/bus/claims.c */
-#define STATUS_FORMAT  "compute-agent-status/1"  /* agent/bus/status.h; see print/status.h */
+#define STATUS_FORMAT  "compute-agent-status/1"  /* agent/bus/documents.c; see print/status.h */
 #define RETIRE_FORMAT  "compute-agent-retire/1"  /* agent/cycle/retire.h, with "done" */
 #define RESHAPE_FORMAT "compute-agent-reshape/1" /* agent/reshape/image.h */
 #define TREE_FORMAT    "compute-agent-tree/1"    /* tree-json.h */

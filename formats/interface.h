@@ -70,7 +70,7 @@
 /* Cordon(s device, s reason) -> s, Uncordon(s device) -> s: "" for the host, else a device by the
  * name of its provider, libvirt's name or its PCI address. They reply as Sync does. */
 
-/* Properties: agent/bus/status.h lists them, and the XML describes them. */
+/* Properties: agent/bus/bus.c lists them, and the XML describes them. */
 
 #define RESHAPE_ACCESS_UNKNOWN "unknown" /* no reshape was sent yet */
 #define RESHAPE_ACCESS_ALLOWED "allowed"

@@ -2,12 +2,12 @@
 
 /* The service on the system bus: the tables of its methods and properties, its two objects (the
  * agent and LogControl1), and the connection. A row of "methods" has the action of polkit that a
- * method needs and the function that runs it. One timer delays the signals of changes. The connection is opened
- * again when it breaks, or when the bus does not answer. The same happens when too many bytes that
- * the agent sent are unread at the bus. A retry timer repeats failed attempts every BUS_RETRY_USEC,
- * and a look timer checks the bus every BUS_LOOK_USEC. A lost connection drops the calls that were
- * not served yet, that wait for polkit, or whose answer is made in steps. The work of the others
- * still ends, but their answers are lost.
+ * method needs and the function that runs it. One timer delays the signals of changes. The
+ * connection is opened again when it breaks, or when the bus does not answer. The same happens when
+ * too many bytes that the agent sent are unread at the bus. A retry timer repeats failed attempts
+ * every BUS_RETRY_USEC, and a look timer checks the bus every BUS_LOOK_USEC. A lost connection
+ * drops the calls that were not served yet, that wait for polkit, or whose answer is made in steps.
+ * The work of the others still ends, but their answers are lost.
  *
  * Tests: tests/integration/agent/test_bus_documents.py tests/integration/agent/test_bus_files.py
  * tests/integration/agent/test_bus_limits.py */

@@ -2,9 +2,9 @@
 
 /* Prints the status of the agent: "computectl status" on a terminal, and one line for "watch".
  *
- * The document is an object (agent/bus/status.h), and each part of the page has a function. Reasons
- * and pending writes are left out if there are none. The verdict is the first line, and its colour
- * follows the member "state", as the exit code does. */
+ * The document is an object (agent/bus/documents.c), and each part of the page has a function.
+ * Reasons and pending writes are left out if there are none. The verdict is the first line, and its
+ * colour follows the member "state", as the exit code does. */
 
 #include "ctl/print/status.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* "computectl status": from the document of the agent (agent/bus/status.h) to a page. Pure, except
- * for the time zone.
+/* "computectl status": from the document of the agent (agent/bus/documents.c) to a page. Pure,
+ * except for the time zone.
  *
  * For an agent that does not run the document is {"format": "compute-agent-status/1", "state":
  * "not-running", "summary"}. Times are microseconds of CLOCK_REALTIME; 0: never. */
