@@ -383,8 +383,7 @@ static const sd_bus_vtable vtable[] = {
         METHOD("UndoRetire", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", error), on_method, FREE),
         METHOD("Reload", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, on_method, FREE),
         METHOD("Cancel", SD_BUS_ARGS("s", operation), SD_BUS_NO_RESULT, on_cancel, FREE),
-#define P(type, property, flags) \
-        SD_BUS_PROPERTY(#property, #type, get_property, 0, flags),
+#define P(type, property, flags) SD_BUS_PROPERTY(#property, #type, get_property, 0, flags),
         PROPERTIES(P)
 #undef P
                 SD_BUS_VTABLE_END,
@@ -533,10 +532,9 @@ static int add_objects(BusService *service)
         int r = 0;
 
         for (size_t i = 0; r >= 0 && i < dispatch->n_places; i++)
-                r = sd_bus_add_object_vtable(service->bus, NULL, dispatch->places[i].path,
-                                             dispatch->places[i].interface,
-                                             dispatch->places[i].vtable,
-                                             dispatch->places[i].userdata);
+                r = sd_bus_add_object_vtable(
+                        service->bus, NULL, dispatch->places[i].path, dispatch->places[i].interface,
+                        dispatch->places[i].vtable, dispatch->places[i].userdata);
         return r < 0 ? r : bus_gate_attach(service->gate, service->bus);
 }
 

@@ -261,8 +261,8 @@ static int make_status(BusDocuments *documents, json_t **ret, sd_bus_error *erro
         int r;
 
         if (!documents->is_counted)
-                documents->pending_writes_error = claim_queue_count_pending_writes(
-                        config->queue, &documents->pending_writes);
+                documents->pending_writes_error =
+                        claim_queue_count_pending_writes(config->queue, &documents->pending_writes);
         documents->is_counted = true;
         cycle_facts_look(config->tracker, &documents->pending_writes,
                          documents->pending_writes_error, &facts);

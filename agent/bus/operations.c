@@ -479,8 +479,8 @@ int bus_cordon(sd_bus_message *call, const BusCaller *caller, const BusConfig *c
                                 cordon_action(tree, &config->root, device));
         if (why)
                 return sd_bus_error_setf(error, BUS_ERROR_REFUSED, "%s", why);
-        r = cordon_set(config->cordon, tree, &config->root, device, reason, caller->name,
-                       NULL, clock_usec(CLOCK_REALTIME), &words);
+        r = cordon_set(config->cordon, tree, &config->root, device, reason, caller->name, NULL,
+                       clock_usec(CLOCK_REALTIME), &words);
         if (r < 0)
                 return refuse_cordon(error, r, &words);
         log_event(LOG_NOTICE, MESSAGE_CORDONED,

@@ -283,8 +283,8 @@ static bool cordon_device(Cleaner *cleaner, const TrackerView *host, const Uncle
         int r;
 
         (void)claim_cut_text(text ? text : reason, cut);
-        r = cordon_set(config->cordon, host->tree, &config->root, row->address, cut, WHO,
-                       NULL, clock_usec(CLOCK_REALTIME), &error);
+        r = cordon_set(config->cordon, host->tree, &config->root, row->address, cut, WHO, NULL,
+                       clock_usec(CLOCK_REALTIME), &error);
         if (r < 0 && r != cleaner->cordon_error)
                 log_warning("Cannot cordon device %s: %s. It stays withheld.", row->address,
                             error_text(&error, r));
@@ -496,8 +496,7 @@ static int add_rows(Cleaner *cleaner, const TrackerView *host, const UncleanDevi
                 const SnapshotDevice *device = &host->snapshot->devices[i];
                 int r;
 
-                if (unclean_devices_find(rows, device->address) ||
-                    !host_clean_find(config, device))
+                if (unclean_devices_find(rows, device->address) || !host_clean_find(config, device))
                         continue;
                 r = add_row(cleaner, host, device, reterr);
                 if (r < 0)

@@ -354,8 +354,8 @@ static bool cordon_entry(PartitionWatch *watch, const TrackerView *host,
                 if (cordon_has_member(config->cordon, *device) ||
                     is_lifted(watch, host, entry, *device))
                         continue;
-                r = cordon_set(config->cordon, host->tree, &config->root, *device, cut, WHO,
-                               NULL, clock_usec(CLOCK_REALTIME), &error);
+                r = cordon_set(config->cordon, host->tree, &config->root, *device, cut, WHO, NULL,
+                               clock_usec(CLOCK_REALTIME), &error);
                 if (r < 0 && r != watch->cordon_error)
                         log_warning("Cannot cordon device %s: %s. It stays withheld.", *device,
                                     error_text(&error, r));
@@ -477,8 +477,8 @@ void partition_watch_tend(PartitionWatch *watch)
         Error error = ERROR_NULL;
         int r;
 
-        if (!has_units(service->settings.driver) || !service->claims || service->is_adopting || !host.tree ||
-            !service->wanted.record_path)
+        if (!has_units(service->settings.driver) || !service->claims || service->is_adopting ||
+            !host.tree || !service->wanted.record_path)
                 return;
         r = read_record(service, &record, &error);
         if (r == 0)

@@ -27,7 +27,7 @@ struct Tracker {
         sd_event_source *cycle_timer; /* begins the next cycle */
         sd_event_source *soon;        /* ends the phase after the calls that have arrived */
         HostPoll *poll;
-        const Snapshot *snapshot; /* the last one, borrowed from poll; NULL: no poll has succeeded */
+        const Snapshot *snapshot; /* borrowed from poll; NULL: no poll has succeeded */
         Reporter *reporter; /* made after the first snapshot, which has the name of the root */
         TreeMaker maker;
         ReshapeControl *reshape;
@@ -41,10 +41,10 @@ struct Tracker {
         /* The running cycle. Cleared at its start. */
         struct {
                 OrderFacts facts;
-                Error error;            /* passed to the waiters */
-                bool spoke;             /* the scope of this cycle was CYCLE_PLACEMENT */
-                bool audits;            /* an audit is due, which the choice of the scope found */
-                bool wanted;            /* begun by a request or a change, and not only by the timer */
+                Error error; /* passed to the waiters */
+                bool spoke;  /* the scope of this cycle was CYCLE_PLACEMENT */
+                bool audits; /* an audit is due, which the choice of the scope found */
+                bool wanted; /* begun by a request or a change, and not only by the timer */
                 uint64_t writes_before; /* writes of the report client before this cycle */
         } cycle;
         CyclePace pace;

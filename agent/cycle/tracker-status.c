@@ -5,9 +5,9 @@
  * rejected credential, and another number of differences from nova-compute's tree, are logged
  * nevertheless. A change to pending or standalone is not logged, and neither is one from pending to
  * synced. Unread parts of the host are logged when they are new. A stale state after a publication
- * is not logged beside its reason. So a failure that repeats is logged once. The caller is phases.c;
- * tracker-tree.c notes the results of making a tree. The status is plain data, which other modules
- * read through tracker_view().
+ * is not logged beside its reason. So a failure that repeats is logged once. The caller is
+ * phases.c; tracker-tree.c notes the results of making a tree. The status is plain data, which
+ * other modules read through tracker_view().
  *
  * Tests: tests/unit/agent/cycle/test-tracker.c tests/unit/agent/cycle/test-verdict.c */
 

@@ -105,9 +105,8 @@ static void collect_disk_facts(Tracker *tracker)
         else
                 tree_maker_note_pool(maker, pools);
         if (tracker->reporter)
-                maker->local_disk.allocated_known =
-                        sharing_get_disk_use(reporter_get_sharing(tracker->reporter),
-                                             &maker->local_disk.allocated);
+                maker->local_disk.allocated_known = sharing_get_disk_use(
+                        reporter_get_sharing(tracker->reporter), &maker->local_disk.allocated);
 }
 
 /* Makes a copy of the tree with these sharing providers. */

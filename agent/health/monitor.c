@@ -591,10 +591,9 @@ static int end_boot(HealthMonitor *monitor, const ProviderTree *tree)
         while ((found = cordon_find_of_other_boot(monitor->config.cordon, monitor->boot_id,
                                                   &rule))) {
                 _cleanup_free_ char *device = strdup(found), *name = strdup(rule.name);
-                int r = device && name
-                                ? cordon_lift(monitor->config.cordon, tree,
-                                              &monitor->config.root, device, name, 0, &error)
-                                : -ENOMEM;
+                int r = device && name ? cordon_lift(monitor->config.cordon, tree,
+                                                     &monitor->config.root, device, name, 0, &error)
+                                       : -ENOMEM;
 
                 if (r <= 0) {
                         set_error(monitor, error_text(&error, r));

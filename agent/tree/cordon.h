@@ -77,7 +77,8 @@ int cordon_set(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const
 /* Lifts a cordon, by any name of the device. rule NULL: for a person, and notes now_usec
  * (CLOCK_REALTIME) for a device; returns -ENOENT with words if it is not cordoned, -EINVAL for a
  * host that is retired. Otherwise lifts only a cordon of the health rule of this name, and returns
- * 0 if there is none. Returns 1 if the cordon was lifted. Other errors are those of cordon_set(). */
+ * 0 if there is none. Returns 1 if the cordon was lifted. Other errors are those of cordon_set().
+ */
 int cordon_lift(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const char *device,
                 const char *rule, uint64_t now_usec, Error *reterr);
 

@@ -29,8 +29,8 @@ static LocalDisk decide_local_disk(const TreeMaker *maker, bool present)
 
         if (!maker->local_disk.owned || !leaves)
                 return LOCAL_DISK_OFFERED;
-        if (maker->local_disk.claimed > 0 || (present && (!maker->local_disk.allocated_known ||
-                                                          maker->local_disk.allocated > 0)))
+        if (maker->local_disk.claimed > 0 ||
+            (present && (!maker->local_disk.allocated_known || maker->local_disk.allocated > 0)))
                 return LOCAL_DISK_WITHHELD;
         return LOCAL_DISK_LEFT_OUT;
 }

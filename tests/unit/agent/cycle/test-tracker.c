@@ -912,18 +912,18 @@ static void test_a_cycle_copies_the_tree_twice(void **state)
 static void test_claims_get_the_sharing_providers(void **state)
 {
         start(&reporter_config, false);
-        fake_reporter.sharing = make_tree(
-                "nfs DISK_GB=900 +MISC_SHARES_VIA_AGGREGATE @A; host1#2 DISK_GB=1");
+        fake_reporter.sharing =
+                make_tree("nfs DISK_GB=900 +MISC_SHARES_VIA_AGGREGATE @A; host1#2 DISK_GB=1");
         for (int i = 0; i < 2; i++) {
                 _cleanup_(provider_tree_freep) ProviderTree *expected = NULL;
                 const Provider *pool = provider_tree_find_name(fake_reporter.sharing, "nfs");
                 Provider *copy;
 
                 run_cycle();
-                assert_int_equal(
-                        provider_tree_copy(&expected, tracker_view(world.tracker).tree), 0);
-                assert_int_equal(
-                        provider_tree_add(expected, &pool->uuid, "nfs", NULL, &copy, NULL), 0);
+                assert_int_equal(provider_tree_copy(&expected, tracker_view(world.tracker).tree),
+                                 0);
+                assert_int_equal(provider_tree_add(expected, &pool->uuid, "nfs", NULL, &copy, NULL),
+                                 0);
                 assert_int_equal(provider_copy_contents(copy, pool), 0);
                 assert_true(provider_tree_equal(world.for_claims, expected));
         }

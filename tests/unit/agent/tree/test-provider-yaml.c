@@ -24,8 +24,7 @@ static void describe(const ProviderYaml *yaml, char *text, size_t size)
         for (size_t i = 0; i < yaml->n_entries; i++) {
                 const ProviderYamlEntry *entry = yaml->entries[i];
 
-                n += (size_t)snprintf(text + n, size - n, "%s%s", i ? "; " : "",
-                                      entry->target);
+                n += (size_t)snprintf(text + n, size - n, "%s%s", i ? "; " : "", entry->target);
                 for (size_t j = 0; j < entry->n_inventories; j++) {
                         const Inventory *record = &entry->inventories[j].inventory;
 

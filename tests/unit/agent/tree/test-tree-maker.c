@@ -218,5 +218,4 @@ static void test_trees_of_nova(void **state)
         }
 }
 
-TEST_MAIN(test_local_disk, test_base,
-          test_a_root_of_another_name_is_refused, test_trees_of_nova)
+TEST_MAIN(test_local_disk, test_base, test_a_root_of_another_name_is_refused, test_trees_of_nova)
