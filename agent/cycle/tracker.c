@@ -76,22 +76,19 @@ static uint64_t take_warm_start(Tracker *tracker)
         const TrackerConfig *config = &tracker->config;
         const WarmMoment now = moment_now();
         Error error = ERROR_NULL;
-        uint64_t full_in_usec;
-        bool is_audited;
         int r;
 
         if (!config->warm || !config->reporter || !config->state_dir)
                 return 0;
-        r = warm_start_take(config->state_dir, &config->maker.root, &tracker->warm, &error);
+        r = warm_start_take(config->state_dir, &config->maker.root, &now, &tracker->warm, &error);
         if (r < 0)
                 log_warning("Ignoring the saved state of Placement: %s. Reading all of it.",
                             error_text(&error, r));
         if (r <= 0)
                 return 0;
-        full_in_usec = warm_start_judge(&tracker->warm, &now, &is_audited);
-        if (full_in_usec > 0) {
-                tracker->pace.full_at_usec = now.boot_usec + full_in_usec;
-                return is_audited ? tracker->warm.audited_usec : 0;
+        if (tracker->warm.full_in_usec > 0) {
+                tracker->pace.full_at_usec = now.boot_usec + tracker->warm.full_in_usec;
+                return tracker->warm.is_audited ? tracker->warm.audited_usec : 0;
         }
         log_info("Ignoring the saved state of Placement: a full read is due.");
         json_decref(tracker->warm.reporter);

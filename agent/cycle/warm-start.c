@@ -6,8 +6,8 @@
  * equal texts if keys are sorted. So the reader writes the content as text again, and compares the
  * digests. A file with another digest is damaged, and nothing of it is used.
  *
- * Two functions decide by the content whether the start needs no audit, and when the next full read
- * of Placement is due. */
+ * Two pure functions decide by the content whether the start needs no audit, and when the next full
+ * read of Placement is due. */
 
 #include "agent/cycle/warm-start.h"
 
@@ -119,7 +119,27 @@ static int read_file(const json_t *json, void *userdata, Error *reterr)
         return read_content(content, userdata, reterr);
 }
 
-int warm_start_take(const char *state_dir, const Uuid *root, WarmStart *ret, Error *reterr)
+static bool is_audited(const WarmStart *warm, const WarmMoment *now)
+{
+        return warm->saved.boot_id[0] != '\0' && strcmp(warm->saved.boot_id, now->boot_id) == 0 &&
+               warm->saved.boot_usec <= now->boot_usec &&
+               now->boot_usec - warm->saved.boot_usec <= WARM_STOP_MAX_USEC &&
+               warm->audited_usec > 0 && warm->audited_usec <= now->real_usec &&
+               now->real_usec - warm->audited_usec < WARM_AUDIT_AGE_USEC;
+}
+
+static uint64_t find_full_read(const WarmStart *warm, const WarmMoment *now)
+{
+        uint64_t in_usec;
+
+        if (warm->saved.real_usec > now->real_usec || warm->full_at_usec <= now->real_usec)
+                return 0;
+        in_usec = warm->full_at_usec - now->real_usec;
+        return in_usec > CYCLE_FULL_USEC / 2 * 3 ? 0 : in_usec;
+}
+
+int warm_start_take(const char *state_dir, const Uuid *root, const WarmMoment *now, WarmStart *ret,
+                    Error *reterr)
 {
         _cleanup_(warm_start_done) WarmStart warm = { 0 };
         _cleanup_free_ char *path = make_path(state_dir);
@@ -139,26 +159,8 @@ int warm_start_take(const char *state_dir, const Uuid *root, WarmStart *ret, Err
         if (!uuid_equal(&warm.root, root))
                 return error_setf(reterr, ESTALE, "It has the tree of another host, %s",
                                   warm.root.text);
+        warm.full_in_usec = find_full_read(&warm, now);
+        warm.is_audited = is_audited(&warm, now);
         *ret = TAKE_STRUCT(warm);
         return 1;
-}
-
-static bool is_audited(const WarmStart *warm, const WarmMoment *now)
-{
-        return warm->saved.boot_id[0] != '\0' && strcmp(warm->saved.boot_id, now->boot_id) == 0 &&
-               warm->saved.boot_usec <= now->boot_usec &&
-               now->boot_usec - warm->saved.boot_usec <= WARM_STOP_MAX_USEC &&
-               warm->audited_usec > 0 && warm->audited_usec <= now->real_usec &&
-               now->real_usec - warm->audited_usec < WARM_AUDIT_AGE_USEC;
-}
-
-uint64_t warm_start_judge(const WarmStart *warm, const WarmMoment *now, bool *ret_is_audited)
-{
-        uint64_t in_usec;
-
-        *ret_is_audited = is_audited(warm, now);
-        if (warm->saved.real_usec > now->real_usec || warm->full_at_usec <= now->real_usec)
-                return 0;
-        in_usec = warm->full_at_usec - now->real_usec;
-        return in_usec > CYCLE_FULL_USEC / 2 * 3 ? 0 : in_usec;
 }

@@ -7,8 +7,8 @@
  * is none, and its successor reads everything. A file that the start could not read can stay, and
  * so can one that cannot be removed, which is not used.
  *
- * The mirror in the file is compared with Placement before it is used (reporter_restore()). The
- * functions that decide are pure. Main thread; blocks on the disk. */
+ * The mirror in the file is compared with Placement before it is used (reporter_restore()). Main
+ * thread; blocks on the disk. */
 
 #include <jansson.h>
 
@@ -39,6 +39,10 @@ typedef struct WarmStart {
         uint64_t held_stamp;   /* ClaimComparison.held_stamp of the last process; 0: the allocations
                                   of the host must be read */
         json_t *reporter;      /* for reporter_restore(); owned */
+
+        /* Members that are not in the file; see warm_start_take(). */
+        uint64_t full_in_usec; /* time until the next full read of Placement; 0: it is due */
+        bool is_audited;       /* this start needs no audit */
 } WarmStart;
 
 void warm_start_done(WarmStart *warm);
@@ -50,12 +54,12 @@ int warm_start_write(const WarmStart *warm, const char *state_dir, Error *reterr
 /* Reads the file and removes it. Returns 1 with the content in *ret, which the caller frees with
  * warm_start_done(). Returns 0 if there is no file, or a negative errno with words; *ret is then
  * unchanged. -ESTALE: the file has another root provider; it is removed too. A damaged file is set
- * aside (state_file_load()). The age of the content is not checked here. */
-int warm_start_take(const char *state_dir, const Uuid *root, WarmStart *ret, Error *reterr);
-
-/* Returns the time until the next full read of Placement in microseconds; 0 if it is due. It is
- * also 0 if the clock was set so that the file cannot be dated: the file is from the future, or the
- * read is more than one and a half days away. *ret_is_audited: this start needs no audit. Three
- * conditions must hold for that: the host did not boot since the end, the stop lasted at most
- * WARM_STOP_MAX_USEC, and the last audit found nothing and is younger than WARM_AUDIT_AGE_USEC. */
-uint64_t warm_start_judge(const WarmStart *warm, const WarmMoment *now, bool *ret_is_audited);
+ * aside (state_file_load()).
+ *
+ * The content is judged at the moment now. full_in_usec is also 0 if the clock was set so that the
+ * file cannot be dated: the file is from the future, or the read is more than one and a half days
+ * away. is_audited has three conditions: the host did not boot since the end, the stop lasted at
+ * most WARM_STOP_MAX_USEC, and the last audit found nothing and is younger than
+ * WARM_AUDIT_AGE_USEC. */
+int warm_start_take(const char *state_dir, const Uuid *root, const WarmMoment *now, WarmStart *ret,
+                    Error *reterr);

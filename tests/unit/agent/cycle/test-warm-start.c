@@ -53,6 +53,25 @@ static void write_file(void)
         assert_int_equal(warm_start_write(&warm, folder, NULL), 0);
 }
 
+static int take(const Uuid *of, WarmStart *ret, Error *reterr)
+{
+        const WarmMoment now = { .real_usec = NOON };
+
+        return warm_start_take(folder, of, &now, ret, reterr);
+}
+
+/* Writes the content and returns what is read at that moment. */
+static WarmStart judge(const WarmStart *written, const WarmMoment *now)
+{
+        WarmStart warm = { 0 };
+
+        assert_int_equal(warm_start_write(written, folder, NULL), 0);
+        assert_int_equal(warm_start_take(folder, &root, now, &warm, NULL), 1);
+        json_decref(warm.reporter);
+        warm.reporter = NULL;
+        return warm;
+}
+
 static char *path_of(const char *name)
 {
         char *path = text_format("%s/%s", folder, name);
@@ -75,9 +94,9 @@ static void test_a_file_is_read_once(void **state)
         _cleanup_(warm_start_done) WarmStart expected = make(), warm = { 0 };
         const Uuid other = { "22222222-2222-4222-8222-222222222222" };
 
-        assert_int_equal(warm_start_take(folder, &root, &warm, NULL), 0);
+        assert_int_equal(take(&root, &warm, NULL), 0);
         write_file();
-        assert_int_equal(warm_start_take(folder, &root, &warm, NULL), 1);
+        assert_int_equal(take(&root, &warm, NULL), 1);
         assert_true(json_equal(warm.reporter, expected.reporter));
         assert_int_equal(warm.saved.real_usec, expected.saved.real_usec);
         assert_int_equal(warm.saved.boot_usec, expected.saved.boot_usec);
@@ -86,10 +105,10 @@ static void test_a_file_is_read_once(void **state)
         assert_int_equal(warm.audited_usec, expected.audited_usec);
         assert_int_equal(warm.held_stamp, expected.held_stamp);
         warm_start_done(&warm);
-        assert_int_equal(warm_start_take(folder, &root, &warm, NULL), 0);
+        assert_int_equal(take(&root, &warm, NULL), 0);
         /* The file of another host is removed, too. */
         write_file();
-        assert_int_equal(warm_start_take(folder, &other, &warm, NULL), -ESTALE);
+        assert_int_equal(take(&other, &warm, NULL), -ESTALE);
         assert_null(warm.reporter);
         assert_false(exists("placement.json"));
 }
@@ -118,7 +137,7 @@ static void test_a_damaged_file_is_set_aside(void **state)
                 fclose(file);
                 if (c == ' ' || c == '\n')
                         continue;
-                if (warm_start_take(folder, &root, &warm, &error) != -EBADMSG || !error.text[0])
+                if (take(&root, &warm, &error) != -EBADMSG || !error.text[0])
                         fail_msg("byte %d: %s", (int)i, error.text);
                 assert_false(exists("placement.json"));
                 assert_true(exists("placement.json.corrupt"));
@@ -156,11 +175,11 @@ static void test_full_read(void **state)
         const WarmMoment now = { .real_usec = NOON };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                const WarmStart warm = { .saved.real_usec = cases[i].saved,
-                                         .full_at_usec = cases[i].full_at };
-                bool is_audited;
+                _cleanup_(warm_start_done) WarmStart warm = make();
 
-                if (warm_start_judge(&warm, &now, &is_audited) != cases[i].expected)
+                warm.saved.real_usec = cases[i].saved;
+                warm.full_at_usec = cases[i].full_at;
+                if (judge(&warm, &now).full_in_usec != cases[i].expected)
                         fail_msg("case %zu", i);
         }
 }
@@ -186,14 +205,12 @@ static void test_audit(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 WarmMoment now = { .real_usec = NOON, .boot_usec = cases[i].boot };
                 WarmStart warm = make();
-                bool is_audited;
 
                 strcpy(now.boot_id, cases[i].boot_id);
                 warm.audited_usec = cases[i].audited;
                 if (!cases[i].boot_id[0])
                         warm.saved.boot_id[0] = '\0';
-                (void)warm_start_judge(&warm, &now, &is_audited);
-                if (is_audited != cases[i].expected)
+                if (judge(&warm, &now).is_audited != cases[i].expected)
                         fail_msg("case %zu", i);
                 warm_start_done(&warm);
         }
