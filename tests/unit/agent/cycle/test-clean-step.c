@@ -9,8 +9,8 @@
 #include <string.h>
 
 /* Letters of the facts: c claimed, d in a domain, u an unreadable guest, p the poll is later,
- * l listed, o another device, s section, k cordoned, w its cordon was seen, y proved to be clean,
- * f a unit failed. */
+ * l listed, o another device, s section, k cordoned, w its cordon was seen. Letters of the result:
+ * y proved to be clean, f a unit failed. */
 static CleanFacts make_facts(const char *letters)
 {
         return (CleanFacts){
