@@ -88,10 +88,10 @@ typedef enum TrackerSync {
 
 /* Runs a cycle that begins after this call, with a poll that reads everything. done (can be NULL)
  * is called once, after the event or by tracker_dismiss(), never from inside this call. It is not
- * called if it is cancelled or the tracker is freed. error (borrowed) has code 0 if the poll and
- * all requests of the cycle succeeded, and everything that the configuration permits is published.
- * A failed audit, retirement or comparison of claims, pending writes, and values that overwrites.h
- * leaves to another writer, are no error here. Returns -ENOMEM. */
+ * called if it is cancelled or the tracker is freed. Its argument error is borrowed, and has code 0
+ * if the poll and all requests of the cycle succeeded, and everything that the configuration
+ * permits is published. A failed audit, retirement or comparison of claims, pending writes, and
+ * values that overwrites.h leaves to another writer, are no error here. Returns -ENOMEM. */
 int tracker_sync(Tracker *tracker, TrackerSync sync,
                  void (*done)(Tracker *tracker, const Error *error, void *userdata),
                  void *userdata);
