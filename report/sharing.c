@@ -25,8 +25,9 @@ struct Sharing {
         uint64_t listed_usec, read_usec; /* CLOCK_MONOTONIC, of the last list and the last parts */
         PlacementProviders known;        /* with the generations at which the parts were read */
         ProviderTree *pools;             /* the same providers with their parts */
-        bool old;                        /* read the list and the parts again, whatever their age */
-        uint64_t disk_use;               /* usage of the root, in GB */
+        bool is_known;     /* a refresh has succeeded, or the tree had no aggregates */
+        bool old;          /* read the list and the parts again, whatever their age */
+        uint64_t disk_use; /* usage of the root, in GB */
         bool disk_use_known;
 
         /* Members of the refresh under way. */
@@ -212,13 +213,14 @@ static void keep_read(Sharing *sharing)
         sharing->old = false;
 }
 
-/* Notes the time of the list and its aggregates for needs_list(). */
+/* Notes that the list was read, and its time and aggregates for needs_list(). */
 static void note_listed(Sharing *sharing)
 {
         string_set_done(&sharing->asked);
         sharing->asked = sharing->aggregates;
         sharing->aggregates = STRING_SET_INIT;
         sharing->listed_usec = sharing->now_usec;
+        sharing->is_known = true;
 }
 
 static PlacementRequest make_request(size_t i, void *userdata)
@@ -365,8 +367,10 @@ int sharing_refresh(Sharing *sharing, const ProviderTree *tree, bool waited, uin
         sharing->disk_use_known = false;
         if (collect_aggregates(tree, &sharing->aggregates) < 0)
                 return -ENOMEM;
-        if (sharing->aggregates.n_items == 0)
+        if (sharing->aggregates.n_items == 0) {
                 drop_known(sharing);
+                sharing->is_known = true;
+        }
         sharing->tree = tree;
         sharing->waited = waited;
         sharing->now_usec = now_usec;
@@ -382,6 +386,11 @@ int sharing_refresh(Sharing *sharing, const ProviderTree *tree, bool waited, uin
 void sharing_forget(Sharing *sharing)
 {
         sharing->old = true;
+}
+
+bool sharing_is_known(const Sharing *sharing)
+{
+        return sharing->is_known;
 }
 
 const ProviderTree *sharing_get(const Sharing *sharing)

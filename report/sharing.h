@@ -20,7 +20,8 @@
  * root has that inventory.
  *
  * A failure leaves the old sharing providers, unless the tree has no aggregates, and does not count
- * as a read. The usage is unknown until it was read again. */
+ * as a read. If no refresh has succeeded before, the sharing providers stay unknown
+ * (sharing_is_known()). The usage is unknown until it was read again. */
 
 #include "base/placement-options.h"
 #include "base/provider-tree.h"
@@ -52,6 +53,10 @@ void sharing_forget(Sharing *sharing);
 
 /* Cancels the requests under way; done is not called. NULL is allowed. */
 void sharing_cancel(Sharing *sharing);
+
+/* Returns true if the sharing providers were read, or the tree had no aggregates. Until then, NULL
+ * of sharing_get() does not mean that there is none. */
+bool sharing_is_known(const Sharing *sharing);
 
 /* Returns the sharing providers, each as a root, in the order of the answers; NULL while none is
  * known. Their names are those of the last read of the parts. Borrowed until a refresh begins or

@@ -61,14 +61,21 @@ static int add_pools_of_claims(const HostView *view, ProviderTree *ret)
         return r;
 }
 
-/* Copies the sharing providers to a new tree: those of Placement, or before Placement was read,
- * those that the claim database has from an earlier run. */
+/* Returns true if the sharing providers in Placement were read. A read of the tree can succeed
+ * without them. */
+static bool knows_pools(const Tracker *tracker)
+{
+        return tracker->reporter && sharing_is_known(reporter_get_sharing(tracker->reporter));
+}
+
+/* Copies the sharing providers to a new tree: those of Placement, or before they were read, those
+ * that the claim database has from an earlier run. */
 static int copy_pools(const Tracker *tracker, ProviderTree **ret)
 {
-        bool is_read = tracker->reporter && reporter_tree(tracker->reporter);
+        bool is_known = knows_pools(tracker);
         const ProviderTree *pools =
-                is_read ? sharing_get(reporter_get_sharing(tracker->reporter)) : NULL;
-        const HostView *view = is_read ? NULL : get_view(tracker);
+                is_known ? sharing_get(reporter_get_sharing(tracker->reporter)) : NULL;
+        const HostView *view = is_known ? NULL : get_view(tracker);
         int r;
 
         if (pools)
@@ -98,6 +105,8 @@ static void collect_disk_facts(Tracker *tracker)
 
         memset(&maker->local_disk, 0, sizeof(maker->local_disk));
         maker->local_disk.owned = tracker_may(tracker, NOVA_ACTION_PUBLISH);
+        maker->local_disk.pools_unread =
+                tracker->reporter && reporter_tree(tracker->reporter) && !knows_pools(tracker);
         maker->local_disk.allocated_known = !tracker->config.reporter;
         maker->local_disk.claimed = count_claimed_disk(tracker);
         if (copy_pools(tracker, &pools) < 0)

@@ -18,14 +18,17 @@
 
 static const char disk_class[] = "DISK_GB";
 
-/* Decides about the local disk. present: Placement has DISK_GB at the root. If Placement has
- * DISK_GB and its allocated amount is unknown, the inventory is withheld and not left out.
+/* Decides about the local disk. present: DISK_GB of the root in Placement, or NULL. If Placement
+ * has DISK_GB and its allocated amount is unknown, the inventory is withheld and not left out.
  * Placement would reject the removal of an allocated inventory. */
-static LocalDisk decide_local_disk(const TreeMaker *maker, bool present)
+static LocalDisk decide_local_disk(const TreeMaker *maker, const Inventory *present)
 {
         int option = maker->config->report_local_disk; /* HostLocalDisk */
-        bool leaves = option == HOST_LOCAL_DISK_NO ||
-                      (option == HOST_LOCAL_DISK_AUTO && maker->local_disk.pool[0]);
+        bool is_offered = present && present->reserved < present->total;
+        bool may_be_shared =
+                maker->local_disk.pool[0] || (maker->local_disk.pools_unread && !is_offered);
+        bool leaves =
+                option == HOST_LOCAL_DISK_NO || (option == HOST_LOCAL_DISK_AUTO && may_be_shared);
 
         if (!maker->local_disk.owned || !leaves)
                 return LOCAL_DISK_OFFERED;
@@ -44,7 +47,10 @@ static void describe_local_disk(const TreeMaker *maker, LocalDisk decision,
         uint64_t claimed = maker->local_disk.claimed;
         uint64_t amount = MAX(maker->local_disk.allocated, claimed);
         const char *name = maker->local_disk.pool;
-        const char *why = name[0] ? "provider " : "report_local_disk is no",
+        const char *why = name[0] ? "provider "
+                          : maker->config->report_local_disk == HOST_LOCAL_DISK_NO
+                                  ? "report_local_disk is no"
+                                  : "the sharing providers were not read yet",
                    *shares = name[0] ? " shares DISK_GB" : "";
 
         text[0] = '\0';
@@ -127,9 +133,10 @@ static void edit_local_disk(const TreeMaker *maker, const ProviderTree *base, Pr
         const Provider *before = base ? provider_tree_find(base, &maker->root) : NULL;
         Provider *root = provider_tree_find(tree, &maker->root);
         Inventory *disk = provider_find_inventory(root, disk_class);
+        const Inventory *present = before ? provider_find_inventory(before, disk_class) : NULL;
 
-        made->disk_was_there = before && provider_find_inventory(before, disk_class);
-        made->local_disk = decide_local_disk(maker, made->disk_was_there);
+        made->disk_was_there = present;
+        made->local_disk = decide_local_disk(maker, present);
         if (made->local_disk == LOCAL_DISK_LEFT_OUT)
                 (void)provider_remove_inventory(root, disk_class);
         else if (made->local_disk == LOCAL_DISK_WITHHELD && disk)

@@ -20,7 +20,8 @@
  * guests (bug 1784020). Placement then counts disk space that the guests do not use. Therefore the
  * agent by default leaves DISK_GB out of the root while a sharing provider has DISK_GB. An
  * inventory with allocations cannot leave Placement. It stays until its last allocation is gone,
- * with all of it reserved, so that Placement allocates no more of it. */
+ * with all of it reserved, so that Placement allocates no more of it. Until the sharing providers
+ * were read once, DISK_GB is offered only if Placement offers it already. */
 #define LOCAL_DISK_TEXT_MAX 512
 
 typedef enum LocalDisk {
@@ -50,6 +51,7 @@ typedef struct TreeMaker {
         struct {
                 char pool[PROVIDER_NAME_MAX + 1]; /* name of the sharing provider with DISK_GB; "":
                                                      none */
+                bool pools_unread; /* Placement's tree was read, but not its sharing providers */
                 bool owned; /* the agent writes the tree; false leaves DISK_GB as nova-compute has
                                it */
                 bool allocated_known; /* allocated was read from Placement, or the host is

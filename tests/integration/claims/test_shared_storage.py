@@ -7,6 +7,7 @@ Placement is real, and the static driver reads the host.
 
 import uuid
 
+from tests.env import faults
 from tests.env.agent import Agent
 from tests.env.case import EnvCase
 from tests.env.hosts import recorded_cells, recorded_host
@@ -78,6 +79,27 @@ class TestInventory(SharedStorageCase):
         self.agent.restart('synced')
         self.assertEqual(self.placement.writes_since(mark), [])
         self.assertIsNone(self.local())
+
+    def test_a_start_that_cannot_read_the_pool_changes_nothing(self):
+        """Placement answers for the tree, but not for its sharing providers. They are unknown then, not absent."""
+        self.start_agent()
+        self.make_pool()
+        self.agent.configure({'placement': {'endpoint_override': self.proxy.endpoint}})
+        for path, loses in (('required=MISC_SHARES', False), (self.pool + '/inventories', False), ('required=MISC_SHARES', True)):
+            with self.subTest(path=path, loses=loses):
+                self.agent.stop()
+                if loses:
+                    self.agent.lose_claims()
+                mark = self.placement.mark()
+                with self.proxy.fault(faults.Answer(503, path=path)) as fault:
+                    self.agent.start('synced')
+                    self.assertGreater(fault.hits, 0)
+                    self.assertIn('Local DISK_GB is not reported', self.disk())
+                self.agent.ctl('sync')
+                self.assertEqual(self.placement.writes_since(mark), [])
+                self.assertEqual(self.disk(), 'Local DISK_GB is not reported: provider nfs shares DISK_GB')
+                self.assertIsNone(self.local())
+        self.assertNotIn('is reported again', self.agent.log())
 
     def test_local_disk_comes_back_without_the_sharing_provider(self):
         def lose_trait():

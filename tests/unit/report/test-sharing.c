@@ -237,6 +237,44 @@ static void test_a_part_that_cannot_be_read_leaves_what_was_known(void **state)
                 provider_find_inventory(sharing_get(fixture->sharing)->providers[0], "DISK_GB"));
 }
 
+/* A failure before the first result leaves the sharing providers unknown, and a later one does not.
+ */
+static void test_a_first_failure_leaves_them_unknown(void **state)
+{
+        static const struct {
+                const char *tree;
+                int list, part; /* the status of these answers */
+                bool known;
+        } steps[] = {
+                { "host @" AGG_A, 503, 200, false },
+                { "host @" AGG_A, 200, 503, false },
+                { "host @" AGG_A, 200, 200, true },
+                { "host @" AGG_B, 503, 200, true },
+        };
+        Fixture *fixture = *state;
+        Uuid root = make_uuid("host");
+
+        for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+                fake_http_begin(
+                        SCRIPT(ANSWER("member_of", steps[i].list, LIST(POOL)),
+                               ANSWER(POOL_PATH "inventories", steps[i].part,
+                                      "{'resource_provider_generation':1,'inventories':{}}"),
+                               PARTS("")),
+                        "host");
+                (void)refresh(fixture, steps[i].tree, (i + 1) * MINUTE);
+                if (sharing_is_known(fixture->sharing) != steps[i].known)
+                        fail_msg("step %zu", i);
+        }
+        assert_non_null(sharing_get(fixture->sharing));
+        /* A tree without aggregates has none. */
+        sharing_free(fixture->sharing);
+        assert_int_equal(
+                sharing_new(&fixture->sharing, fixture->session, &root, SHARING_USE_WITH_POOL), 0);
+        assert_false(sharing_is_known(fixture->sharing));
+        assert_int_equal(refresh(fixture, "host", MINUTE), 0);
+        assert_true(sharing_is_known(fixture->sharing));
+}
+
 static void test_reads_of_local_disk_usage(void **state)
 {
         static const struct {
@@ -296,4 +334,4 @@ static void test_reads_of_local_disk_usage(void **state)
 TEST_MAIN_WITH(set_up, tear_down, test_times_of_reads, test_g4_17_many_aggregates, test_cancel,
                test_generation_alone_causes_no_read,
                test_a_part_that_cannot_be_read_leaves_what_was_known,
-               test_reads_of_local_disk_usage)
+               test_a_first_failure_leaves_them_unknown, test_reads_of_local_disk_usage)

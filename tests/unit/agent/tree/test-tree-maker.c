@@ -139,6 +139,46 @@ static void test_local_disk(void **state)
         diskless = false;
 }
 
+/* Until the sharing providers were read, DISK_GB stays as Placement has it. */
+static void test_local_disk_while_pools_are_unread(void **state)
+{
+        static const struct {
+                const char *base;
+                int option;
+                const char *pools; /* sharing providers of an earlier run; NULL: none */
+                LocalDisk expected;
+                const char *words;
+        } rows[] = {
+                { "host", HOST_LOCAL_DISK_AUTO, NULL, LOCAL_DISK_LEFT_OUT,
+                  "Local DISK_GB is not reported: the sharing providers were not read yet" },
+                { "host DISK_GB=50", HOST_LOCAL_DISK_AUTO, NULL, LOCAL_DISK_OFFERED, "" },
+                { "host DISK_GB=50/50", HOST_LOCAL_DISK_AUTO, NULL, LOCAL_DISK_WITHHELD,
+                  "Local DISK_GB is withheld: the sharing providers were not read yet; "
+                  "its usage is unknown" },
+                { "host DISK_GB=50", HOST_LOCAL_DISK_AUTO, POOL, LOCAL_DISK_WITHHELD,
+                  "Local DISK_GB is withheld: provider nfs shares DISK_GB; its usage is unknown" },
+                { "host", HOST_LOCAL_DISK_YES, NULL, LOCAL_DISK_OFFERED, "" },
+                { "host", HOST_LOCAL_DISK_NO, NULL, LOCAL_DISK_LEFT_OUT,
+                  "Local DISK_GB is not reported: report_local_disk is no" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                _cleanup_(provider_tree_freep) ProviderTree *pools =
+                        rows[i].pools ? make_tree(rows[i].pools) : NULL;
+                HostConfig config = { .report_local_disk = rows[i].option };
+                TreeMaker maker = { .config = &config,
+                                    .local_disk = { .pools_unread = true, .owned = true } };
+                MadeTree made;
+
+                tree_maker_note_pool(&maker, pools);
+                assert_int_equal(make(&maker, rows[i].base, &made, NULL), 0);
+                if (made.local_disk != rows[i].expected ||
+                    strcmp(made.local_disk_words, rows[i].words) != 0)
+                        fail_msg("row %zu: %d, %s", i, (int)made.local_disk, made.local_disk_words);
+                provider_tree_free(made.tree);
+        }
+}
+
 /* base is the tree of Placement, or that of the claims before the start. */
 static void test_base(void **state)
 {
@@ -218,4 +258,5 @@ static void test_trees_of_nova(void **state)
         }
 }
 
-TEST_MAIN(test_local_disk, test_base, test_a_root_of_another_name_is_refused, test_trees_of_nova)
+TEST_MAIN(test_local_disk, test_local_disk_while_pools_are_unread, test_base,
+          test_a_root_of_another_name_is_refused, test_trees_of_nova)
