@@ -34,6 +34,7 @@ typedef struct Follow {
         Allocations *before, *after; /* the claims as consumers */
         StoreShift *moves;
         size_t n_moves, n_allocated;
+        size_t n_moved; /* number of claims that move */
 } Follow;
 
 static void follow_done(Follow *follow)
@@ -46,7 +47,8 @@ static void follow_done(Follow *follow)
         free(follow->moves);
 }
 
-/* Returns true if claims use an inventory of view that tree lacks. */
+/* Returns true if claims use an inventory of view that tree lacks. Sharing providers do not count,
+ * because a reshape moves nothing from them. */
 static bool is_behind(const HostView *view, const ProviderTree *tree)
 {
         for (size_t i = 0; i < view->n_providers; i++) {
@@ -54,6 +56,8 @@ static bool is_behind(const HostView *view, const ProviderTree *tree)
                 const Provider *provider =
                         provider_tree_find(tree, &view->tree->providers[i]->uuid);
 
+                if (host_view_shares(view, i))
+                        continue;
                 for (size_t j = 0; j < used->n_items; j++)
                         if (used->items[j].amount > 0 &&
                             (!provider ||
@@ -153,13 +157,9 @@ static int move_others(Follow *follow, const TreeMaker *maker, const Snapshot *s
         return MIN(r, 0);
 }
 
-/* Writes the claims that differ between the two sets, and the tree, in one transaction. Leaves
- * ret_n_moved unset if no claim differs. */
-static int write_moves(Follow *follow, const ProviderTree *tree, size_t *ret_n_moved, Error *reterr)
+/* Lists the differences between the two sets in follow->moves. */
+static int list_moves(Follow *follow, Error *reterr)
 {
-        size_t n_moved = 0;
-        int r;
-
         for (size_t i = 0; i < follow->list.n_claims; i++) {
                 const Consumer *before = allocations_find(follow->before, &follow->ids[i]);
                 const Consumer *after = allocations_find(follow->after, &follow->ids[i]);
@@ -168,18 +168,26 @@ static int write_moves(Follow *follow, const ProviderTree *tree, size_t *ret_n_m
                 if (claims_make_shifts(follow->list.claims[i]->id, before, after, &follow->moves,
                                        &follow->n_moves, &follow->n_allocated) < 0)
                         return error_oom(reterr);
-                n_moved += follow->n_moves > n;
+                follow->n_moved += follow->n_moves > n;
         }
-        if (n_moved == 0)
-                return 0;
-        r = claims_shift(follow->claims, tree, follow->moves, follow->n_moves, reterr);
-        if (r == 0)
-                *ret_n_moved = n_moved;
-        return r;
+        return 0;
 }
 
-/* Moves the claims if the stored usage needs it. After a reshape, also forgets what is stored about
- * Placement's allocations. Returns a ClaimOutcome or a negative errno. */
+/* Decides which claims move, and where. Returns a ClaimOutcome or a negative errno. */
+static int decide_moves(Follow *follow, const TreeMaker *maker, const Snapshot *snapshot,
+                        const ProviderTree *stored, Error *reterr)
+{
+        int r = read_claims(follow, reterr);
+
+        if (r == 0 && follow_placement(follow) < 0)
+                r = error_oom(reterr);
+        if (r == 0)
+                r = move_others(follow, maker, snapshot, stored, reterr);
+        return r == 0 ? list_moves(follow, reterr) : r;
+}
+
+/* Moves the claims if the stored usage needs it. Forgets what is stored about Placement's
+ * allocations if a claim moves, and after a reshape. Returns a ClaimOutcome or a negative errno. */
 static int move_claims(Claims *claims, const TreeMaker *maker, const Snapshot *snapshot,
                        const ProviderTree *tree, const ReshapeImage *reshaped, size_t *ret_n_moved,
                        Error *reterr)
@@ -187,28 +195,22 @@ static int move_claims(Claims *claims, const TreeMaker *maker, const Snapshot *s
         _cleanup_(provider_tree_freep) ProviderTree *stored = NULL;
         _cleanup_(follow_done) Follow follow = { .claims = claims, .reshaped = reshaped };
         const HostView *view;
-        bool behind;
         int r = claims_host(claims, &view, reterr);
 
         if (r != 0)
                 return r;
-        behind = provider_tree_find(view->tree, &maker->root) && is_behind(view, tree);
-        /* The reshape wrote consumers, so the stored state of Placement's allocations is out of
-         * date. */
-        if (behind || reshaped->after.consumers)
-                r = claims_forget_reported(claims, reterr);
-        if (r != 0 || !behind)
-                return r;
-        r = claims_host(claims, &view, reterr);
-        if (r != 0)
-                return r;
         stored = provider_tree_ref(view->tree);
-        r = read_claims(&follow, reterr);
-        if (r == 0 && follow_placement(&follow) < 0)
-                r = error_oom(reterr);
+        if (provider_tree_find(stored, &maker->root) && is_behind(view, tree))
+                r = decide_moves(&follow, maker, snapshot, stored, reterr);
+        /* The reshape wrote consumers, so the stored state of Placement's allocations is out of
+         * date. A claim that is behind without a move is no sign of a reshape. */
+        if (r == 0 && (follow.n_moved > 0 || reshaped->after.consumers))
+                r = claims_forget_reported(claims, reterr);
+        if (r == 0 && follow.n_moved > 0)
+                r = claims_shift(claims, tree, follow.moves, follow.n_moves, reterr);
         if (r == 0)
-                r = move_others(&follow, maker, snapshot, stored, reterr);
-        return r == 0 ? write_moves(&follow, tree, ret_n_moved, reterr) : r;
+                *ret_n_moved = follow.n_moved;
+        return r;
 }
 
 bool claim_move_follow(ClaimService *service, const TreeMaker *maker, const Snapshot *snapshot,

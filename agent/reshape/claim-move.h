@@ -16,7 +16,7 @@
  * a claim moves. The argument tree has the shape that Placement has, or the final shape of a
  * standalone host. The caller calls this before claim_service_set_tree(). The argument reshaped has
  * the consumers of the reshape that just ended; it can be empty. If it has consumers, or a claim
- * has to move, what the database knows about Placement's allocations is forgotten
+ * moves, what the database knows about Placement's allocations is forgotten
  * (claims_forget_reported()). A claim that cannot be moved stays, with a message at debug level,
  * and the next call tries it again. Errors are logged, no claim is moved then, and the next call
  * tries again. Does nothing while the database is closed. Returns true after a success: reshaped

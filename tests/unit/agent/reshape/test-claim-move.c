@@ -116,4 +116,56 @@ static void test_claims_follow(void **state)
         }
 }
 
-TEST_MAIN(test_claims_follow)
+/* The database forgets what it knows about Placement's allocations only if a reshape wrote them, or
+ * if a claim moves. Claims of a provider that is gone from the host do not move. */
+static void test_only_a_move_forgets_the_allocations_in_placement(void **state)
+{
+        static const struct {
+                const char *about, *host, *request, *tree;
+                bool reshaped, was_read;
+                size_t n_updates;
+        } rows[] = {
+                { "a claim moves", BEFORE, "VGPU=1", AFTER, false, false, 1 },
+                { "a reshape of consumers", BEFORE, "VCPU=1", BEFORE, true, false, 0 },
+                { "nothing moves", BEFORE, "VCPU=1", AFTER, false, true, 0 },
+                { "a pool is gone", "host VCPU=8 @a; pool DISK_GB=9 +MISC_SHARES_VIA_AGGREGATE @a",
+                  "DISK_GB=1", "host VCPU=8", false, true, 0 },
+                { "a device is gone", "host VCPU=8; card<host CUSTOM_CARD=1", "CUSTOM_CARD=1",
+                  "host VCPU=8", false, true, 1 },
+        };
+        static const HostConfig config;
+        const TreeMaker maker = { .config = &config,
+                                  .root = make_uuid("host"),
+                                  .nodename = "host" };
+        const ClaimPlacing placing = {
+                .write_state = CLAIM_WRITE_WRITTEN,
+                .reported = { .generation = 1, .elsewhere = make_uuid("other"), .until_sec = 1 }
+        };
+        const Uuid web = make_uuid("web");
+
+        log_set_level(LOG_EMERG);
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree(rows[i].tree);
+                _cleanup_(reshape_image_done) ReshapeImage image = { 0 };
+                _cleanup_(claim_freep) Claim *claim = NULL;
+                void *own = NULL;
+                const Snapshot host = { 0 };
+
+                assert_int_equal(fixture_setup(&own), 0);
+                fixture = own;
+                fixture_create(fixture, rows[i].host);
+                assert_int_equal(
+                        fixture_claim_placed(fixture, "web", rows[i].request, &placing, NULL), 0);
+                set_image(&image, rows[i].reshaped ? "host VCPU=1" : NULL, "host VCPU=1");
+                n_updates = 0;
+                assert_true(claim_move_follow(&(ClaimService){ .claims = fixture->claims }, &maker,
+                                              &host, tree, &image));
+                assert_int_equal(claims_find(fixture->claims, &web, false, &claim, NULL), 0);
+                if (claim->was_read != rows[i].was_read || n_updates != rows[i].n_updates)
+                        fail_msg("%s: %d, %zu", rows[i].about, claim->was_read, n_updates);
+                assert_store_sane(fixture->path);
+                assert_int_equal(fixture_teardown(&own), 0);
+        }
+}
+
+TEST_MAIN(test_claims_follow, test_only_a_move_forgets_the_allocations_in_placement)
