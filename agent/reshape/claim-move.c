@@ -121,9 +121,10 @@ static int follow_placement(Follow *follow)
                 const Uuid *uuid = &follow->list.claims[i]->consumer;
                 const Consumer *before = allocations_find(image->before.consumers, uuid);
                 const Consumer *after = allocations_find(image->after.consumers, uuid);
+                const Consumer *old = allocations_find(follow->before, &follow->ids[i]);
                 Consumer *own = allocations_find(follow->after, &follow->ids[i]);
 
-                if (!before || !after || !own || !consumer_holds_equal(before, own))
+                if (!before || !after || !old || !own || !consumer_holds_equal(before, old))
                         continue;
                 consumer_clear(own);
                 if (consumer_set_all(own, after->allocations, after->n_allocations) < 0)
@@ -183,6 +184,10 @@ static int decide_moves(Follow *follow, const TreeMaker *maker, const Snapshot *
                 r = error_oom(reterr);
         if (r == 0)
                 r = move_others(follow, maker, snapshot, stored, reterr);
+        /* The driver's rules lead to the shape of the host. After an undo they can move a claim
+         * back, but it has to follow Placement. */
+        if (r == 0 && follow_placement(follow) < 0)
+                r = error_oom(reterr);
         return r == 0 ? list_moves(follow, reterr) : r;
 }
 

@@ -90,7 +90,8 @@ struct ReshapeControl {
         ClaimService *claims;
         ReshapeKind asked_kind;
         EventAuthor asked_by; /* "": not known */
-        bool is_made; /* the last requested reshape has ended, and Placement has its shape */
+        bool is_made;      /* the last requested reshape has ended, and Placement has its shape */
+        bool is_undo_lost; /* the last undo has no answer, and its image is the pending one */
         /* Classes that the last reshape could not move. */
         StringSet kept;
         Error blocked; /* why the classes in kept could not be moved */
@@ -268,6 +269,15 @@ static bool is_try_of_start(const Reshaper *reshaper, int result)
                                  !report_outcome_is_away(result);
 }
 
+/* Notes whether Placement can have made an undo whose answer is lost. A reshape without a decision,
+ * and a cancelled one, change nothing: the pending image stays the same. */
+static void note_lost_undo(const Reshaper *reshaper, int result)
+{
+        if (reshaper->image.after.tree && reshaper->kind != RESHAPE_SHOW && result != -ECANCELED)
+                reshaper->control->is_undo_lost =
+                        reshaper->kind == RESHAPE_UNDO && report_outcome_is_away(result);
+}
+
 /* Ends the reshape and calls the done function of its caller. Frees the reshaper before that call,
  * so that the caller can begin another one. */
 static void finish(Reshaper *reshaper, int result, const Error *error)
@@ -286,6 +296,7 @@ static void finish(Reshaper *reshaper, int result, const Error *error)
         if (report_outcome_is_away(result) && reshaper->was_asked && !control->state.asked)
                 reshape_control_ask(control, reshaper->kind, &reshaper->by);
         control->is_made = reshaper->was_asked && reshaper->is_accepted;
+        note_lost_undo(reshaper, result);
         reshape_image_done(&control->state.image);
         if (tree) {
                 control->blocked = device_error;
@@ -600,6 +611,15 @@ static void on_published(Reporter *reporter, int result, const Error *error, voi
         finish(reshaper, REPORT_DONE, error);
 }
 
+/* Ends an undo that Placement made in an earlier request, whose answer did not arrive. */
+static void finish_lost_undo(Reshaper *reshaper)
+{
+        reshaper->is_accepted = true;
+        keep_image(reshaper->control->state_dir);
+        reshaper->tree = provider_tree_ref(reporter_tree(reshaper->reporter));
+        finish(reshaper, REPORT_DONE, NULL);
+}
+
 /* Makes the tree without consumers, to check whether an allocation has to move. Returns 1 with the
  * tree in the image if none has to move. The consumers of an earlier round stay in the image only
  * if Placement has the shape of that round. Returns 0 if an allocation has to move, and for an
@@ -657,7 +677,8 @@ static int gather(Reshaper *reshaper, Error *reterr)
         return r < 0 ? error_setf(reterr, r, "Cannot read allocations: %s", strerror(-r)) : 0;
 }
 
-/* Continues the round after the tree was read: publishes the tree, or reads the consumers. */
+/* Continues the round after the tree was read: publishes the tree, or reads the consumers. An undo
+ * ends here if the tree has its shape already. */
 static int start(Reshaper *reshaper, Error *reterr)
 {
         bool undoes = reshaper->kind == RESHAPE_UNDO;
@@ -666,6 +687,11 @@ static int start(Reshaper *reshaper, Error *reterr)
         if (undoes &&
             !provider_tree_find(reporter_tree(reshaper->reporter), &reshaper->maker->root))
                 return error_setf(reterr, ENOENT, "Placement has no provider of this host");
+        if (undoes && reshaper->image.after.tree &&
+            is_reached(&reshaper->image, reporter_tree(reshaper->reporter))) {
+                finish_lost_undo(reshaper);
+                return 0;
+        }
         /* A class that could not be moved in an earlier round can be moved now. */
         string_set_done(&reshaper->verdict.kept);
         r = probe(reshaper, reterr);
@@ -709,17 +735,23 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
         return 0;
 }
 
-/* Loads the image of the last reshape if this is an undo. Returns -ENOENT with words if there is
- * none. */
+/* Loads the image of the last reshape if this is an undo. That reshape can be one without an
+ * answer. If it was an undo itself, this undo repeats it, and loads its image, too. Returns -ENOENT
+ * with words if there is nothing to undo. */
 static int load_undo(Reshaper *reshaper, Error *reterr)
 {
+        const char *state_dir = reshaper->control->state_dir;
         int r;
 
         if (reshaper->kind != RESHAPE_UNDO)
                 return 0;
-        if (!reshaper->control->state_dir)
+        if (!state_dir)
                 return error_setf(reterr, ENOENT, "There is no reshape to undo");
-        r = load_image(reshaper->control->state_dir, DONE_FILE, &reshaper->undo, reterr);
+        if (reshaper->control->is_undo_lost)
+                (void)load_image(state_dir, PENDING_FILE, &reshaper->image, NULL);
+        else
+                settle_image(state_dir, reporter_tree(reshaper->reporter));
+        r = load_image(state_dir, DONE_FILE, &reshaper->undo, reterr);
         return r == -ENOENT ? error_setf(reterr, ENOENT, "There is no reshape to undo") : r;
 }
 
@@ -735,23 +767,22 @@ static void drop_document(ReshapeControl *control)
  * forbidden. remote: the tree of Placement, just read. See reshape_control_begin(). */
 static bool is_due(ReshapeControl *control, bool needed, bool may, const ProviderTree *remote)
 {
-        bool stays = control->kept.n_items > 0;
+        bool stays = control->kept.n_items > 0, drops;
 
         if (control->state.asked && !may && control->asked_kind != RESHAPE_SHOW)
                 control->state.asked = false;
         if (control->state.asked && (needed || stays || control->asked_kind == RESHAPE_UNDO))
                 return true;
-        if (control->state.asked)
+        drops = control->state.asked;
+        if (drops)
                 drop_document(control);
         control->state.asked = false;
-        if (!may)
-                return false;
-        if (control->state.at_start && !needed) {
-                control->state.at_start = false;
-                if (control->state_dir)
-                        settle_image(control->state_dir, remote);
-        }
-        return needed && control->state.at_start;
+        if (!may || needed)
+                return may && control->state.at_start;
+        if ((drops || control->state.at_start) && control->state_dir)
+                settle_image(control->state_dir, remote);
+        control->state.at_start = false;
+        return false;
 }
 
 int reshape_control_begin(ReshapeControl *control, bool needed, bool may, const TreeMaker *maker,

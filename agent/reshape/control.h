@@ -43,13 +43,14 @@ void reshape_control_ask(ReshapeControl *control, ReshapeKind kind, const EventA
 int reshape_control_cancel(ReshapeControl *control);
 
 /* Begins a reshape if one is due in this cycle, and drops a request that has no effect or is
- * forbidden. If the tree of the start needs no reshape, settles the image of an earlier one without
- * an answer. needed: the tree must change its shape. may: [agent] nova permits a reshape; without
- * it a reshape is only shown, and the reshape of the start is postponed. reporter has just read the
- * tree of Placement. Everything except snapshot, which is referenced, is borrowed until done is
- * called. That is never from inside this call. If Placement cannot be used, the reshape stays due.
- * Returns 1 if a reshape has begun, 0 if none is due or the undo cannot begin (with the reason in
- * the state), or a negative errno. done is called only after 1.
+ * forbidden. If the tree needs no reshape at the start, or none that was requested, settles the
+ * image of an earlier one without an answer. needed: the tree must change its shape. may: [agent]
+ * nova permits a reshape; without it a reshape is only shown, and the reshape of the start is
+ * postponed. reporter has just read the tree of Placement. Everything except snapshot, which is
+ * referenced, is borrowed until done is called. That is never from inside this call. If Placement
+ * cannot be used, the reshape stays due. Returns 1 if a reshape has begun, 0 if none is due or the
+ * undo cannot begin (with the reason in the state), or a negative errno. done is called only
+ * after 1.
  *
  * The callback done receives the result: 0, a ReportOutcome or a negative errno, with words in
  * error unless 0. It owns tree, the tree in the new shape, which Placement has now. There are two

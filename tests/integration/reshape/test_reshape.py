@@ -8,6 +8,7 @@ import tempfile
 import uuid
 from pathlib import Path
 
+from tests.env import faults
 from tests.env.agent import Agent
 from tests.env.case import EnvCase
 from tests.env.hosts import Cell, Gpu, Host, MdevType, recorded_cells, recorded_host, simple_host
@@ -176,6 +177,35 @@ class TestVgpus(ReshapeCase):
         self.assertIn('VGPU 1', self.agent.ctl('reshape', '--plan').stdout)
         self.agent.ctl('reshape')
         self.assertEqual({guest: self.held(guest) for guest in self.guests}, moved)
+
+    def test_an_undo_whose_answer_is_lost(self):
+        """Placement has the old shape already. The next cycle sees it, and the claims follow."""
+        self.make_old_shape()
+        self.start(devices={'enabled_mdev_types': 'nvidia-35'}, placement={'endpoint_override': self.proxy.endpoint})
+        mark = self.placement.mark()
+        with self.proxy.fault(faults.Cut('after', method='POST', path='^/reshaper$')):
+            self.agent.ctl('reshape', '--undo', code=1)
+        self.agent.ctl('sync', check=False)
+        self.assertIn('VGPU', self.classes(ROOT))
+        self.assertEqual([item[2] for item in self.placement.writes_since(mark) if item[1] == '/reshaper' and item[2] < 300], [204])
+        held = {guest: {ROOT: {'VGPU': 1, 'VCPU': 1, 'MEMORY_MB': 32}} for guest in self.guests}
+        self.assertEqual({guest: self.held(guest) for guest in self.guests}, held)
+        self.assertEqual(self.claimed(), held)
+        self.assertIn('Restored the provider tree of compute-1, with the allocations of 2 consumers', self.agent.log())
+        self.assertNotIn('was not undone', self.agent.log())
+
+    def test_a_requested_reshape_whose_answer_is_lost(self):
+        """The next cycle sees its shape, and an undo restores the shape before it, not an earlier one."""
+        self.make_old_shape()
+        self.start(devices={'enabled_mdev_types': 'nvidia-35'}, placement={'endpoint_override': self.proxy.endpoint})
+        self.agent.ctl('reshape', '--undo')
+        with self.proxy.fault(faults.Cut('after', method='POST', path='^/reshaper$')):
+            self.agent.ctl('reshape', code=1)
+        self.agent.ctl('sync')
+        self.assertNotIn('VGPU', self.classes(ROOT))
+        self.agent.ctl('reshape', '--undo')
+        for guest in self.guests:
+            self.assertEqual(self.held(guest), {ROOT: {'VGPU': 1, 'VCPU': 1, 'MEMORY_MB': 32}})
 
     def test_undo_is_refused_when_the_host_is_not_what_it_was(self):
         self.make_old_shape()

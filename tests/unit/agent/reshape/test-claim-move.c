@@ -116,6 +116,37 @@ static void test_claims_follow(void **state)
         }
 }
 
+/* The claim follows an undo, although the database has the old shape already, so that the driver
+ * would move the claim again. */
+static void test_a_claim_follows_an_undo(void **state)
+{
+        static const HostConfig config;
+        const TreeMaker maker = { .config = &config,
+                                  .root = make_uuid("host"),
+                                  .nodename = "host" };
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree(BEFORE);
+        _cleanup_(reshape_image_done) ReshapeImage image = { 0 };
+        _cleanup_free_ char *text = NULL;
+        void *own = NULL;
+        const Snapshot host = { 0 };
+
+        log_set_level(LOG_EMERG);
+        assert_int_equal(fixture_setup(&own), 0);
+        fixture = own;
+        fixture_create(fixture, "host VCPU=8; gpu1<host VGPU=4");
+        assert_int_equal(fixture_claim(fixture, "web", "VGPU=1", NULL), 0);
+        fixture_set_host(fixture, BEFORE);
+        set_image(&image, "gpu1 VGPU=1", "host VGPU=1");
+        n_updates = 0;
+        assert_true(claim_move_follow(&(ClaimService){ .claims = fixture->claims }, &maker, &host,
+                                      tree, &image));
+        assert_int_equal(n_updates, 1);
+        text = describe_web();
+        assert_string_equal(text, "VGPU=1 on host");
+        assert_store_sane(fixture->path);
+        assert_int_equal(fixture_teardown(&own), 0);
+}
+
 /* The database forgets what it knows about Placement's allocations only if a reshape wrote them, or
  * if a claim moves. Claims of a provider that is gone from the host do not move. */
 static void test_only_a_move_forgets_the_allocations_in_placement(void **state)
@@ -168,4 +199,5 @@ static void test_only_a_move_forgets_the_allocations_in_placement(void **state)
         }
 }
 
-TEST_MAIN(test_claims_follow, test_only_a_move_forgets_the_allocations_in_placement)
+TEST_MAIN(test_claims_follow, test_a_claim_follows_an_undo,
+          test_only_a_move_forgets_the_allocations_in_placement)

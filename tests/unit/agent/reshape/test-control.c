@@ -57,24 +57,41 @@ void claim_service_record(ClaimService *service, const EventNote *note)
         world.n_records++;
 }
 
-static int set_up(void **state)
+/* Gives the guest its VGPU from this provider in Placement. */
+static void hold(const char *provider)
 {
-        static const HostConfig config;
-        const Uuid root = make_uuid("host"), guest = make_uuid("guest");
+        const Uuid uuid = make_uuid(provider), guest = make_uuid("guest");
         Consumer *consumer;
 
-        log_set_level(LOG_EMERG);
-        fake_reporter_begin();
-        memset(&world, 0, sizeof(world));
-        world.folder = scratch_folder_make();
-        world.maker = (TreeMaker){ .config = &config, .root = root, .nodename = "host" };
-        fake_reporter.mirror = make_tree(BEFORE);
+        allocations_free(fake_reporter.consumers);
         assert_int_equal(allocations_new(&fake_reporter.consumers), 0);
         assert_int_equal(allocations_ensure(fake_reporter.consumers, &guest, &consumer), 0);
         consumer->project_id = strdup("p");
         consumer->user_id = strdup("u");
         consumer->generation = 1;
-        return consumer_add(consumer, &root, "VGPU", 1);
+        assert_int_equal(consumer_add(consumer, &uuid, "VGPU", 1), 0);
+}
+
+/* Gives Placement this tree, and the guest its VGPU from this provider. */
+static void become(const char *tree, const char *provider)
+{
+        provider_tree_free(fake_reporter.mirror);
+        fake_reporter.mirror = make_tree(tree);
+        hold(provider);
+}
+
+static int set_up(void **state)
+{
+        static const HostConfig config;
+
+        log_set_level(LOG_EMERG);
+        fake_reporter_begin();
+        memset(&world, 0, sizeof(world));
+        world.folder = scratch_folder_make();
+        world.maker =
+                (TreeMaker){ .config = &config, .root = make_uuid("host"), .nodename = "host" };
+        become(BEFORE, "host");
+        return 0;
 }
 
 static int tear_down(void **state)
@@ -144,6 +161,17 @@ static void run(void)
 {
         begin_reshape();
         await_end();
+}
+
+/* Runs the reshape, which gets this answer, to its end. If it stays due, runs it again. */
+static void await_end_of(int answer)
+{
+        await_end();
+        if (!report_outcome_is_away(answer))
+                return;
+        assert_int_equal(world.result, answer);
+        assert_true(reshape_control_get_state(world.control)->asked);
+        run();
 }
 
 static void assert_mirror(const char *expected)
@@ -336,6 +364,75 @@ static void test_a_lost_answer_is_settled_at_the_start(void **state)
         }
 }
 
+/* The answer of a requested reshape is lost. The next cycle finds its shape, and an undo restores
+ * the one before it. */
+static void test_a_lost_answer_is_settled_in_the_next_cycle(void **state)
+{
+        for (int undoes_at_once = 0; undoes_at_once < 2; undoes_at_once++) {
+                (void)tear_down(NULL);
+                assert_int_equal(set_up(NULL), 0);
+                begin_control(false);
+                reshape_control_ask(world.control, RESHAPE_FORWARD, NULL);
+                fake_reporter.publishes.results[0] = REPORT_E_UNREACHABLE;
+                run();
+                become(AFTER, "gpu");
+                assert_true(reshape_control_get_state(world.control)->asked);
+                if (!undoes_at_once) {
+                        assert_false(reshape_control_is_due(world.control, false, true,
+                                                            fake_reporter.mirror));
+                        assert_true(has_file("reshape.json"));
+                }
+                reshape_control_ask(world.control, RESHAPE_UNDO, NULL);
+                run();
+                assert_string_equal(fake_reporter.did, "RHS");
+                assert_int_equal(world.result, 0);
+                assert_mirror(BEFORE);
+        }
+}
+
+/* An undo whose answer is lost is not made twice. It is repeated if Placement did not make it. */
+static void test_a_lost_answer_of_an_undo(void **state)
+{
+        static const struct {
+                const char *about;
+                int answer;
+                bool made;
+                const char *did; /* all requests after a conflict, else those of the repetition */
+        } rows[] = {
+                { "away, made", REPORT_E_UNREACHABLE, true, "R" },
+                { "away, not made", REPORT_E_UNREACHABLE, false, "RHS" },
+                { "sent again, made", REPORT_E_CONFLICT, true, "RHSR" },
+                { "a conflict", REPORT_E_CONFLICT, false, "RHSRHS" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                const ReshapeState *kept;
+
+                (void)tear_down(NULL);
+                assert_int_equal(set_up(NULL), 0);
+                begin_control(true);
+                kept = reshape_control_get_state(world.control);
+                run();
+                hold("gpu");
+                reshape_control_ask(world.control, RESHAPE_UNDO, NULL);
+                fake_reporter.publishes = (FakeAnswers){ .results = { rows[i].answer } };
+                begin_reshape(0);
+                await_requests("RHS");
+                if (rows[i].made)
+                        become(BEFORE, "host");
+                await_end_of(rows[i].answer);
+                if (strcmp(fake_reporter.did, rows[i].did) != 0 || world.result != 0)
+                        fail_msg("%s: %s %d", rows[i].about, fake_reporter.did, world.result);
+                assert_mirror(BEFORE);
+                assert_non_null(world.tree);
+                assert_int_equal(world.n_records, 2);
+                assert_int_equal(kept->undo_error.code, 0);
+                assert_non_null(kept->image.after.consumers);
+                assert_int_equal(kept->image.after.consumers->n_consumers, 1);
+                assert_false(has_file("reshape-pending.json"));
+        }
+}
+
 static void test_cancel(void **state)
 {
         begin_control(false);
@@ -443,5 +540,6 @@ static void test_alone(void **state)
 TEST_MAIN_WITH(set_up, tear_down, test_conditions_of_a_reshape, test_rounds,
                test_a_round_without_moves_drops_an_earlier_decision,
                test_a_reshape_that_is_shown_sends_nothing, test_undo,
-               test_a_lost_answer_is_settled_at_the_start, test_cancel,
-               test_the_start_keeps_its_reshape, test_alone)
+               test_a_lost_answer_is_settled_at_the_start,
+               test_a_lost_answer_is_settled_in_the_next_cycle, test_a_lost_answer_of_an_undo,
+               test_cancel, test_the_start_keeps_its_reshape, test_alone)
