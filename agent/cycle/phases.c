@@ -526,7 +526,7 @@ static void on_reshaped(int result, ProviderTree *tree, const Error *device_erro
  * reshapes. */
 static int begin_reshape(Tracker *tracker, Error *reterr)
 {
-        bool needed = tracker->status.reshape_needed || tracker->reshape_left;
+        bool needed = tracker->status.reshape_needed || tracker->reshape_left, is_due;
         int r;
 
         if (tracker->config.dry_run)
@@ -535,6 +535,7 @@ static int begin_reshape(Tracker *tracker, Error *reterr)
                                   tracker_may(tracker, NOVA_ACTION_RESHAPE), &tracker->maker,
                                   tracker->reporter, tracker->snapshot, on_reshaped, tracker,
                                   reterr);
+        tracker->status.reshape_error = reshape_control_get_state(tracker->reshape)->error;
         return r < 0 ? r : r > 0 ? PHASE_WAITS : PHASE_SKIPPED;
 }
 

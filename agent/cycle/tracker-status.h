@@ -43,8 +43,8 @@ typedef struct TrackerStatus {
         ReshaperAccess reshape_access; /* whether Placement permits reshapes */
         bool reshape_needed; /* the tree must change its shape under running guests; the old shape
                                 is kept */
-        Error reshape_error; /* why the last reshape failed; code 0: it succeeded, or there was none
-                              */
+        Error reshape_error; /* why the last reshape failed; code 0: it succeeded, there was none,
+                                or none is needed any more */
         Error device_error;  /* why some devices are not reported as configured; code 0: all are */
         LocalDisk local_disk_decision;
         char local_disk[LOCAL_DISK_TEXT_MAX]; /* why local DISK_GB is withheld or left out; or "" */

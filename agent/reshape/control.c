@@ -782,6 +782,8 @@ static bool is_due(ReshapeControl *control, bool needed, bool may, const Provide
         if ((drops || control->state.at_start) && control->state_dir)
                 settle_image(control->state_dir, remote);
         control->state.at_start = false;
+        if (!stays)
+                control->state.error = ERROR_NULL;
         return false;
 }
 

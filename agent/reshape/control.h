@@ -44,7 +44,8 @@ int reshape_control_cancel(ReshapeControl *control);
 
 /* Begins a reshape if one is due in this cycle, and drops a request that has no effect or is
  * forbidden. If the tree needs no reshape at the start, or none that was requested, settles the
- * image of an earlier one without an answer. needed: the tree must change its shape. may: [agent]
+ * image of an earlier one without an answer. The error of a failed reshape ends when the tree needs
+ * none and no class stays on its provider. needed: the tree must change its shape. may: [agent]
  * nova permits a reshape; without it a reshape is only shown, and the reshape of the start is
  * postponed. reporter has just read the tree of Placement. Everything except snapshot, which is
  * referenced, is borrowed until done is called. That is never from inside this call. If Placement
@@ -82,11 +83,11 @@ int reshape_control_alone(ReshapeControl *control, bool needed, const TreeMaker 
 
 /* The request for a reshape, and the results of the last ones. */
 typedef struct ReshapeState {
-        bool asked;       /* a reshape was requested for the next cycle */
-        bool at_start;    /* the reshape of the start is still due, or runs */
-        Error error;      /* reason why the last reshape failed; code 0: it did not. A shown or
-                             cancelled one, a failed undo, and one that Placement did not answer leave
-                             it unchanged */
+        bool asked;    /* a reshape was requested for the next cycle */
+        bool at_start; /* the reshape of the start is still due, or runs */
+        Error error;   /* reason why the last reshape failed; code 0: it did not, or none is needed
+                          any more. A shown or cancelled one, a failed undo, and one that Placement
+                          did not answer leave it unchanged */
         Error undo_error; /* reason why the last requested undo failed; the tree keeps the shape of
                              the host */
         ReshapeImage image; /* the reshape that ended last; empty if it failed or was only shown,

@@ -470,7 +470,7 @@ static void run_as(const char *about, const char *comes, const char *then)
         tree = tracker_view(world.tracker).tree;
         snprintf(text, sizeof(text), "%s %s%s%s%s%s%s%.20s%s%.19s", fake_reporter.did,
                  sync_state_to_text(status->sync_state), status->reshape_needed ? ", needed" : "",
-                 status->reshape_needed && status->reshape_error.code ? ", failed" : "",
+                 status->reshape_error.code ? ", failed" : "",
                  status->reshape_access == RESHAPER_FORBIDDEN ? ", forbidden" : "",
                  status->hypervisor_error.code ? ", unread" : "", world.told.code ? ": " : "",
                  world.told.text, world.audit_waits ? "; " : "",

@@ -225,6 +225,21 @@ static void test_conditions_of_a_reshape(void **state)
         }
 }
 
+/* The error of a failed reshape ends with the need of one. */
+static void test_an_error_ends_with_the_need(void **state)
+{
+        const ReshapeState *kept;
+
+        begin_control(true);
+        kept = reshape_control_get_state(world.control);
+        fake_reporter.publishes.results[0] = REPORT_E_FORBIDDEN;
+        run();
+        assert_false(reshape_control_is_due(world.control, true, true, fake_reporter.mirror));
+        assert_int_not_equal(kept->error.code, 0);
+        assert_false(reshape_control_is_due(world.control, false, true, fake_reporter.mirror));
+        assert_int_equal(kept->error.code, 0);
+}
+
 /* Runs a reshape of the start against these answers. "R", "H" and "S" name the requests. */
 static void test_rounds(void **state)
 {
@@ -537,8 +552,8 @@ static void test_alone(void **state)
         assert_int_equal(reshape_control_get_state(world.control)->undo_error.code, ENOENT);
 }
 
-TEST_MAIN_WITH(set_up, tear_down, test_conditions_of_a_reshape, test_rounds,
-               test_a_round_without_moves_drops_an_earlier_decision,
+TEST_MAIN_WITH(set_up, tear_down, test_conditions_of_a_reshape, test_an_error_ends_with_the_need,
+               test_rounds, test_a_round_without_moves_drops_an_earlier_decision,
                test_a_reshape_that_is_shown_sends_nothing, test_undo,
                test_a_lost_answer_is_settled_at_the_start,
                test_a_lost_answer_is_settled_in_the_next_cycle, test_a_lost_answer_of_an_undo,
