@@ -526,7 +526,7 @@ static void on_reshaped(int result, ProviderTree *tree, const Error *device_erro
  * reshapes. */
 static int begin_reshape(Tracker *tracker, Error *reterr)
 {
-        bool needed = tracker->status.reshape_needed || tracker->reshape_left, is_due;
+        bool needed = tracker->status.reshape_needed || tracker->reshape_left;
         int r;
 
         if (tracker->config.dry_run)

@@ -234,9 +234,9 @@ static void test_an_error_ends_with_the_need(void **state)
         kept = reshape_control_get_state(world.control);
         fake_reporter.publishes.results[0] = REPORT_E_FORBIDDEN;
         run();
-        assert_false(reshape_control_is_due(world.control, true, true, fake_reporter.mirror));
+        assert_int_equal(begin_if_due(true, true), 0);
         assert_int_not_equal(kept->error.code, 0);
-        assert_false(reshape_control_is_due(world.control, false, true, fake_reporter.mirror));
+        assert_int_equal(begin_if_due(false, true), 0);
         assert_int_equal(kept->error.code, 0);
 }
 
@@ -431,7 +431,7 @@ static void test_a_lost_answer_of_an_undo(void **state)
                 hold("gpu");
                 reshape_control_ask(world.control, RESHAPE_UNDO, NULL);
                 fake_reporter.publishes = (FakeAnswers){ .results = { rows[i].answer } };
-                begin_reshape(0);
+                begin_reshape();
                 await_requests("RHS");
                 if (rows[i].made)
                         become(BEFORE, "host");
