@@ -357,31 +357,6 @@ static ClaimPlacing placing_of_consumer(const ClaimTask *task, const HostView *v
         };
 }
 
-/* Finds allocations that an earlier claim of the consumer left and that must be removed. Ends those
- * pending removals of the consumer that find no allocations, or only allocations that must stay.
- * Returns true if there are such allocations. *ret is the claim that left them; NULL: it is no
- * longer in the database. The caller frees it. */
-static bool find_leftover(ClaimTask *task, Claims *claims, Claim **ret)
-{
-        ClaimRemoval removal = { 0 };
-
-        while (claims_next_removal(claims, removal.id, &task->consumer, &removal, NULL) == 0) {
-                _cleanup_(claim_freep) Claim *ended = NULL;
-                ClaimRemovalDecision decision;
-
-                (void)claims_get(claims, removal.claim, &ended, NULL);
-                decision = claim_task_decide_removal(task, claims, &removal, ended,
-                                                     (ClaimRemovalState){ .late = true });
-                if (decision == CLAIM_REMOVAL_SEND) {
-                        *ret = TAKE_PTR(ended);
-                        return true;
-                }
-                if (decision != CLAIM_REMOVAL_WAIT)
-                        (void)claims_end_removal(claims, removal.id, NULL);
-        }
-        return false;
-}
-
 /* Claims the left allocations if they match the request, and writes them unchanged. The write
  * raises the consumer's generation, so a late removal fails. If they do not match, the choice of
  * the fit replaces them. */
@@ -477,7 +452,7 @@ static int continue_run(ClaimTask *task, Claims *claims, const HostView *view, E
 
         end_of_before(task, claims);
         leftover = !nova_mode_refuses(task->queue->nova, NOVA_ACTION_REMOVE) &&
-                   find_leftover(task, claims, &ended);
+                   claim_task_find_leftover(task, claims, &ended);
         r = claims_host(claims, &view, reterr);
         if (r != 0)
                 return r;

@@ -358,10 +358,7 @@ void claim_task_end(ClaimTask *task, int result, const Claim *claim, bool is_new
                     const Error *error)
 {
         ClaimQueue *queue = task->queue;
-        /* A removal that also writes a claim has become a write (settle.c). */
-        bool removed = result == 0 &&
-                       (task->kind == &claim_task_removing ||
-                        (task->kind == &claim_task_writing && task->leaving.removal.id > 0));
+        bool removed = result == 0 && task->kind == &claim_task_removing;
         bool is_settling = !task->answer;
         Error words = *error;
 

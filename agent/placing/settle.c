@@ -9,7 +9,8 @@
  * CLAIM_REMOVAL_SOON_USEC after the end of the claim, allocations count as left by it, unless the
  * removal is late. A removal of other allocations stays pending while the agent's write can still
  * arrive, and while a guest is here that would lose the allocations. It also ends without a write
- * if nothing is left, or another claim of the consumer owns the allocations. */
+ * if nothing is left, or another claim of the consumer owns the allocations. A pending write waits
+ * while the allocations of its consumer are those of a removal, whose task writes both. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -97,9 +98,11 @@ static int is_gone(const ClaimTask *task)
 }
 
 /* Continues after the consumer of a pending write was read: writes the claim, or sets its final
- * write state. The write stays pending if the guest must be read first. */
+ * write state. The write stays pending if the guest must be read first, or if a removal must
+ * replace the allocations. */
 static int continue_write(ClaimTask *task, Claims *claims, const HostView *view, Error *reterr)
 {
+        _cleanup_(claim_freep) Claim *ended = NULL;
         ClaimReported reported = claim_share_reported(view, task->seen, false);
         bool here = claim_share_has(view, claims_node(claims), task->seen);
         int gone = here ? 0 : is_gone(task);
@@ -109,7 +112,7 @@ static int continue_write(ClaimTask *task, Claims *claims, const HostView *view,
          * complete the claim later, when its guest runs (claim_complete()). */
         bool is_guest = strcmp(task->claim->consumer_type, CLAIM_TYPE_GUEST) == 0;
 
-        if (gone < 0) {
+        if (gone < 0 || (here && claim_task_find_leftover(task, claims, &ended))) {
                 claim_task_fail(task, 0, reterr);
                 return 0;
         }
@@ -130,9 +133,12 @@ static uint64_t age_usec(const Claim *ended)
         return ended && ended->ended_usec <= now ? now - ended->ended_usec : UINT64_MAX;
 }
 
-ClaimRemovalDecision claim_task_decide_removal(const ClaimTask *task, Claims *claims,
-                                               const ClaimRemoval *removal, const Claim *ended,
-                                               ClaimRemovalState state)
+/* Decides about the allocations that an ended claim left to the consumer in task->seen. ended is
+ * the claim; NULL: it is no longer in the database. The caller sets late, inherited and has_guest
+ * of state. */
+static ClaimRemovalDecision decide_removal(const ClaimTask *task, Claims *claims,
+                                           const ClaimRemoval *removal, const Claim *ended,
+                                           ClaimRemovalState state)
 {
         const char *node = claims_node(claims);
         const HostView *view;
@@ -146,6 +152,27 @@ ClaimRemovalDecision claim_task_decide_removal(const ClaimTask *task, Claims *cl
         return claim_decide_removal(&state);
 }
 
+bool claim_task_find_leftover(ClaimTask *task, Claims *claims, Claim **ret)
+{
+        ClaimRemoval removal = { 0 };
+
+        while (claims_next_removal(claims, removal.id, &task->consumer, &removal, NULL) == 0) {
+                _cleanup_(claim_freep) Claim *ended = NULL;
+                ClaimRemovalDecision decision;
+
+                (void)claims_get(claims, removal.claim, &ended, NULL);
+                decision = decide_removal(task, claims, &removal, ended,
+                                          (ClaimRemovalState){ .late = true });
+                if (decision == CLAIM_REMOVAL_SEND) {
+                        *ret = TAKE_PTR(ended);
+                        return true;
+                }
+                if (decision != CLAIM_REMOVAL_WAIT)
+                        (void)claims_end_removal(claims, removal.id, NULL);
+        }
+        return false;
+}
+
 static ClaimRemovalDecision decide(const ClaimTask *task, Claims *claims, bool inherited)
 {
         const ClaimRemovalState state = {
@@ -154,7 +181,7 @@ static ClaimRemovalDecision decide(const ClaimTask *task, Claims *claims, bool i
                 .has_guest = claim_service_has_guest(task->queue->config.service, &task->consumer),
         };
 
-        return claim_task_decide_removal(task, claims, &task->leaving.removal, task->claim, state);
+        return decide_removal(task, claims, &task->leaving.removal, task->claim, state);
 }
 
 static void end_removal(ClaimTask *task)
@@ -184,19 +211,25 @@ static void on_removed(int result, ConsumersAnswer *answer, const Error *error, 
                 end_removal(task);
 }
 
-/* Returns true if another claim of the consumer owns its allocations. A claim whose write was not
- * sent does not own them yet; *ret_unsent is then this claim, which the caller frees. */
-static bool has_successor(Claims *claims, const Uuid *consumer, Claim **ret_unsent)
+/* Returns true if another claim of the consumer owns its allocations. A claim does not own them yet
+ * if its write was not sent. If it was sent, the claim does not own them while they are still those
+ * of the removal. *ret_unwritten is then this claim, which the caller frees. */
+static bool has_successor(const ClaimTask *task, Claims *claims, const HostView *view,
+                          Claim **ret_unwritten)
 {
+        bool left = claim_share_is_ours(view, claims_node(claims), &task->leaving.removal,
+                                        task->claim, task->seen);
+
         for (int target = 0; target < 2; target++) {
                 _cleanup_(claim_freep) Claim *claim = NULL;
 
-                if (claims_find(claims, consumer, target, &claim, NULL) != 0)
+                if (claims_find(claims, &task->consumer, target, &claim, NULL) != 0)
                         continue;
-                if (claim->write_state != CLAIM_WRITE_UNSENT)
+                if (claim->write_state != CLAIM_WRITE_UNSENT &&
+                    !(claim->write_state == CLAIM_WRITE_SENT && left))
                         return true;
-                if (!*ret_unsent)
-                        *ret_unsent = TAKE_PTR(claim);
+                if (!*ret_unwritten)
+                        *ret_unwritten = TAKE_PTR(claim);
         }
         return false;
 }
@@ -217,10 +250,10 @@ static void log_removal(const ClaimTask *task)
 }
 
 /* Removes the allocations of the ended claim. If another claim of the consumer waits for its write
- * (*unsent), the same request writes that claim, so a running guest always has allocations. The
- * task then becomes one of a pending write. A later round ends the removal, because the allocations
- * then belong to the other claim (CLAIM_REMOVAL_END). */
-static int remove_share(ClaimTask *task, Claims *claims, Claim **unsent, Error *reterr)
+ * (*unwritten), the same request writes that claim, so a running guest always has allocations. A
+ * later round ends the removal, because the allocations then belong to the other claim
+ * (CLAIM_REMOVAL_END). If the request fails, both stay pending. */
+static int remove_share(ClaimTask *task, Claims *claims, Claim **unwritten, Error *reterr)
 {
         const HostView *view;
         int r = claims_host(claims, &view, reterr);
@@ -228,10 +261,9 @@ static int remove_share(ClaimTask *task, Claims *claims, Claim **unsent, Error *
         if (r != 0)
                 return r;
         (void)claim_share_remove(view, claims_node(claims), task->claim, task->seen);
-        if (*unsent) {
+        if (*unwritten) {
                 claim_free(task->claim);
-                task->claim = TAKE_PTR(*unsent);
-                task->kind = &claim_task_writing;
+                task->claim = TAKE_PTR(*unwritten);
                 return write_late(task, view, reterr);
         }
         log_removal(task);
@@ -243,14 +275,12 @@ static int remove_share(ClaimTask *task, Claims *claims, Claim **unsent, Error *
  * leaves it pending. */
 static int continue_removal(ClaimTask *task, Claims *claims, const HostView *view, Error *reterr)
 {
-        _cleanup_(claim_freep) Claim *unsent = NULL;
+        _cleanup_(claim_freep) Claim *unwritten = NULL;
 
-        /* After a conflict the task runs again, and task->claim is set already. */
-        if (!task->claim)
-                (void)claims_get(claims, task->leaving.removal.claim, &task->claim, NULL);
-        switch (decide(task, claims, has_successor(claims, &task->consumer, &unsent))) {
+        (void)claims_get(claims, task->leaving.removal.claim, &task->claim, NULL);
+        switch (decide(task, claims, has_successor(task, claims, view, &unwritten))) {
         case CLAIM_REMOVAL_SEND:
-                return remove_share(task, claims, &unsent, reterr);
+                return remove_share(task, claims, &unwritten, reterr);
         case CLAIM_REMOVAL_KEEP:
                 log_notice(
                         "Consumer %s was placed here again before its release was reported to Placement. Its allocations stay.",
@@ -277,5 +307,11 @@ static void settle_removal(ClaimTask *task)
         claim_task_read(task, &task->consumer, &task->seen, continue_removal);
 }
 
+/* Frees the claim of the last attempt: the ended one, or that which it wrote. */
+static void forget_claim(ClaimTask *task)
+{
+        task->claim = claim_free(task->claim);
+}
+
 const ClaimTaskKind claim_task_writing = { .run = settle_write };
-const ClaimTaskKind claim_task_removing = { .run = settle_removal };
+const ClaimTaskKind claim_task_removing = { .run = settle_removal, .forget = forget_claim };

@@ -154,11 +154,10 @@ bool claim_task_retry(ClaimTask *task);
  * wait. */
 int claim_task_refresh(ClaimTask *task, ClaimRefresh what, Error *reterr);
 
-/* Decides about the allocations that an ended claim left to the consumer in task->seen. ended is
- * the claim; NULL: it is no longer in the database. The caller sets late, inherited and has_guest
- * of state. */
-ClaimRemovalDecision claim_task_decide_removal(const ClaimTask *task, Claims *claims,
-                                               const ClaimRemoval *removal, const Claim *ended,
-                                               ClaimRemovalState state);
+/* Finds allocations that an earlier claim of the consumer left and that must be removed. Ends those
+ * pending removals of the consumer that find no allocations, or only allocations that must stay.
+ * Returns true if there are such allocations. *ret is the claim that left them; NULL: it is no
+ * longer in the database. The caller frees it. */
+bool claim_task_find_leftover(ClaimTask *task, Claims *claims, Claim **ret);
 
 #define CLAIM_TASK_ATTEMPTS_MAX 6

@@ -297,6 +297,43 @@ class TestClaims(PlacementClaimCase):
         self.agent.ctl('release', again['id'])
         wait_until(lambda: not self.held(consumer), 20, 'the removal')
 
+    def test_a_next_claim_replaces_the_allocations_of_an_ended_one_after_a_failure(self):
+        """One request writes the next claim in place of the ended one. It is refused once, or its answer is lost, or the agent is
+        killed during it. Until it succeeds, the claim is a pending write, and its end removes its allocations."""
+        troubles = {
+            'refused': lambda **match: faults.Answer(409, faults.placement_error(
+                409, 'Conflict', "There was a conflict when trying to complete your request.\n\n Unable to allocate inventory: Unable"
+                " to create allocation for 'VCPU' on resource provider", 'placement.undefined_code'), times=1, **match),
+            'conflict': lambda **match: faults.conflict(times=1, **match),
+            'not received': lambda **match: faults.Cut('before', **match),
+            'not answered': lambda **match: faults.Cut('after', **match),
+            'killed before': lambda **match: faults.Hang('before', **match),
+            'killed after': lambda **match: faults.Hang('after', **match),
+        }
+        for name, trouble in troubles.items():
+            with self.subTest(name):
+                consumer = str(uuid.uuid4())
+                claim = self.claim('VCPU=2', consumer)
+                with self.proxy.fault(faults.Cut()):
+                    self.agent.ctl('sync', check=False)
+                    self.agent.ctl('release', claim['id'])
+                    again = self.claim('VCPU=4', consumer)
+                self.assertEqual(self.held(consumer), {self.root: {'VCPU': 2}})
+                fault = self.proxy.add(trouble(method='PUT', path='^/allocations/' + consumer))
+                self.agent.ctl('sync')
+                wait_until(lambda fault=fault: fault.hits, 20, 'the trouble')
+                if name.startswith('killed'):
+                    self.assertTrue(fault.reached.wait(20))
+                    self.agent.kill()
+                self.proxy.clear()
+                if name.startswith('killed'):
+                    self.agent.start('synced')
+                self.agent.ctl('sync')
+                wait_until(lambda consumer=consumer: self.held(consumer) == {self.root: {'VCPU': 4}}, 20, 'the next claim')
+                wait_until(lambda: not self.agent.status()['n_pending_writes'], 20, 'the agent to know')
+                self.agent.ctl('release', again['id'])
+                wait_until(lambda consumer=consumer: not self.held(consumer), 20, 'the removal')
+
     @contextlib.contextmanager
     def release_unheard(self, resources, consumer):
         """Ends a claim whose allocation the agent wrote, while requests for allocations fail."""

@@ -93,6 +93,67 @@ static void test_released_though_its_guest_lives(void **state)
         }
 }
 
+/* One request replaces the allocations of an ended claim by those of the next one, and meets
+ * trouble, or the read before it does. The next claim stays pending until it is written, and its
+ * end removes its allocations. */
+static void replace_in_trouble(Fixture *fixture, const char *first, const char *again,
+                               const char *held, FakeTrouble trouble, unsigned skip,
+                               Arrival arrival)
+{
+        const ClaimPlacing unsent = { .write_state = CLAIM_WRITE_UNSENT };
+        ClaimRequest request = { .consumer = make_uuid("i"), .consumer_type = CLAIM_TYPE_GUEST };
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        char text[256];
+        Agent agent;
+
+        agent_begin(&agent, fixture, CLAIM_MODE_AUTO);
+        agent.pauses = trouble >= FAKE_TROUBLE_RACE;
+        assert_true(do_step(&agent, &(Step){ CLAIM, "i", first }));
+        assert_int_equal(release(&agent, &(Step){ RELEASE, "i", NULL }), 0);
+        make_request(&request.resources, again);
+        assert_int_equal(claims_claim(agent.fixture->claims, &request, &unsent, &claim, NULL, NULL),
+                         0);
+        fake_placement_trouble(trouble, skip, false);
+        settle(&agent);
+        assert_int_equal(fake_placement_get_hits(), 1);
+        if (fake_placement_hangs())
+                agent_stop(&agent);
+        recover(&agent, arrival);
+        settle(&agent);
+        fake_placement_format(&request.consumer, text);
+        if (strcmp(text, held) != 0 || is_owing(&agent))
+                fail_msg("%s, then %s: trouble %d of request %u, arrival %d: %s", first, again,
+                         trouble, skip, arrival, text);
+
+        assert_true(do_step(&agent, &(Step){ RELEASE, "i", NULL }));
+        settle(&agent);
+        if (fake_placement_count() != 0)
+                fail_msg("%s, then %s: trouble %d of request %u, arrival %d: not removed", first,
+                         again, trouble, skip, arrival);
+        resource_request_done(&request.resources);
+        agent_end(&agent);
+}
+
+static void test_replaced_in_trouble(void **state)
+{
+        static const struct {
+                const char *first, *again, *held;
+        } cases[] = {
+                { "VCPU=2", "VCPU=4", "host VCPU=4" },
+                { "VCPU=4", "VCPU=2", "host VCPU=2" },
+                { "VCPU=2", "VCPU=2", "host VCPU=2" },
+                { "VCPU=2,VGPU=1", "VCPU=2", "host VCPU=2" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+                for (FakeTrouble trouble = FAKE_TROUBLE_LOST; trouble < _FAKE_TROUBLE_MAX;
+                     trouble++)
+                        for (unsigned skip = 0; skip < 2; skip++)
+                                for (Arrival arrival = 0; arrival < _ARRIVAL_MAX; arrival++)
+                                        replace_in_trouble(*state, cases[i].first, cases[i].again,
+                                                           cases[i].held, trouble, skip, arrival);
+}
+
 /* The write is pending because Placement was away, and the guest was evacuated to another host
  * before it was settled. An unread guest is no evidence of that, so its write waits. */
 static void test_evacuated_claim_is_not_written(void **state)
@@ -141,4 +202,4 @@ static void test_evacuated_claim_is_not_written(void **state)
 
 TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown,
                 test_placed_behind_a_release, test_released_though_its_guest_lives,
-                test_evacuated_claim_is_not_written)
+                test_replaced_in_trouble, test_evacuated_claim_is_not_written)
