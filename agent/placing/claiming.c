@@ -18,6 +18,7 @@
 #include <inttypes.h>
 
 #include "agent/guests/claim-share.h"
+#include "agent/guests/process.h"
 #include "agent/placing/task.h"
 #include "base/log.h"
 
@@ -400,9 +401,9 @@ static bool is_without_request(const Claim *claim)
 }
 
 /* Releases a placed claim that the new claim must replace, if the host has no guest of the
- * consumer. There are two cases. The claim has other allocations than the consumer in Placement,
- * because the guest left and was placed here again. Or the claim has no request, and this caller
- * has one. */
+ * consumer: no domain, and no process that is alive. There are two cases. The claim has other
+ * allocations than the consumer in Placement, because the guest left and was placed here again. Or
+ * the claim has no request, and this caller has one. */
 static void end_of_before(ClaimTask *task, Claims *claims)
 {
         const HostFacts *facts = task->queue->config.service->facts;
@@ -411,7 +412,8 @@ static void end_of_before(ClaimTask *task, Claims *claims)
 
         if (claims_find(claims, &task->consumer, task->request->resize_target, &claim, NULL) != 0 ||
             claim->write_state != CLAIM_WRITE_NONE || !facts ||
-            host_facts_find_domain(facts, &task->consumer))
+            host_facts_find_domain(facts, &task->consumer) ||
+            (claim->process[0] && process_is_alive(claim->process)))
                 return;
         without_request = is_without_request(claim);
         if (!without_request && claim_share_is(claim, task->seen))

@@ -2,6 +2,9 @@
 
 /* Claims from the request to the answer, over a Placement in memory. */
 
+#include <unistd.h>
+
+#include "agent/guests/process.h"
 #include "tests/fixtures/placing.h"
 
 /* A claim for everything succeeds while the release of everything is being written to Placement,
@@ -311,8 +314,45 @@ static void test_claims_wait_for_the_adoption_of_guests(void **state)
         }
 }
 
+/* Another writer changes the allocations of a guest that is a process, and its client repeats the
+ * claim. The claim of a process that is alive stays. */
+static void test_a_living_process_keeps_its_claim(void **state)
+{
+        const HostFacts facts = { 0 };
+
+        for (int lives = 0; lives < 2; lives++) {
+                ClaimRequest request = { .consumer = make_uuid("i") };
+                Answer answers[2] = { { 0 } };
+                Agent agent;
+
+                agent_begin(&agent, *state, CLAIM_MODE_AUTO);
+                agent.service.facts = &facts;
+                assert_int_equal(process_identify((uint64_t)getpid(), request.process, NULL), 0);
+                make_request(&request.resources, "VCPU=2");
+                assert_true(do_step(&agent, &(Step){ PLACE, "i", "host VCPU=2" }));
+                claim_queue_claim(agent.queue, &request, on_done, &answers[0]);
+                assert_true(wait_for(&agent, &answers[0]));
+                assert_int_equal(answers[0].result, 0);
+                assert_int_equal(claims_confirm(agent.fixture->claims, answers[0].claim, NULL), 0);
+                /* Another start time: the process with this number is another one. */
+                if (!lives)
+                        free(run_sql(agent.fixture->path,
+                                     "UPDATE claims SET life = replace(life, 'at ', 'at 1')"));
+                assert_true(do_step(&agent, &(Step){ PLACE, "i", "host VCPU=4" }));
+                claim_queue_claim(agent.queue, &request, on_done, &answers[1]);
+                assert_true(wait_for(&agent, &answers[1]));
+                assert_int_equal(answers[1].result, lives ? 0 : CLAIM_E_OTHER);
+                if (lives)
+                        assert_int_equal(answers[1].claim, answers[0].claim);
+                agent.service.facts = NULL;
+                resource_request_done(&request.resources);
+                agent_end(&agent);
+        }
+}
+
 TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown,
                 test_claims_wait_for_the_adoption_of_guests, test_claimed_behind_a_release,
                 test_released_and_claimed_otherwise, test_a_repeated_claim_is_not_new,
                 test_behind_a_healer, test_fit_skips_capacity_of_other_consumers, test_modes,
-                test_devices_wait_for_guests, test_refused_guests_wait_for_the_host)
+                test_devices_wait_for_guests, test_refused_guests_wait_for_the_host,
+                test_a_living_process_keeps_its_claim)
