@@ -479,16 +479,15 @@ static void claim(ClaimTask *task)
 
         if (!claims)
                 return;
-        away = !task->session || (task->queue->away && task->queue->mode == CLAIM_MODE_AUTO);
+        away = task->queue->with_placement &&
+               (!task->session || (task->queue->away && task->queue->mode == CLAIM_MODE_AUTO));
         r = claim_request_check(task->request, &error);
         if (r < 0) {
                 claim_task_fail(task, r, &error);
-        } else if (!task->queue->with_placement) {
-                claim_locally(task, &local);
         } else if (away) {
                 error_setf(&error, EAGAIN, "Placement was not reached yet");
                 on_away(task, &error);
-        } else if (has_claim(task, claims, &placed) && !placed) {
+        } else if ((has_claim(task, claims, &placed) && !placed) || !task->queue->with_placement) {
                 claim_locally(task, &local);
         } else {
                 claim_task_read_locked(task, continue_run);

@@ -749,14 +749,14 @@ static void settle(ClaimQueue *queue)
 {
         Claims *claims = queue->config.service->claims;
 
-        if (!queue->with_placement || !claims)
+        if (!claims)
                 return;
         if (queue->settling_task) {
                 queue->again = true;
                 return;
         }
         release_pending(queue, claims);
-        if (is_settling_refused(queue))
+        if (!queue->with_placement || is_settling_refused(queue))
                 return;
         if (!queue->begun || !get_session(queue))
                 note_late(queue);

@@ -151,7 +151,7 @@ void claim_queue_move(ClaimQueue *queue, const Uuid *from, const Uuid *to, const
  * Before the round, it releases pending claims without a task: a crash or claim_queue_dismiss()
  * left them. A refusal of Placement concerns one task, any other error ends the round. During a
  * round, requests another one, which follows only if this one is not ended by an error. Without a
- * session, or if [agent] nova forbids removals, no task runs. On a standalone host, or without a
+ * session, on a standalone host, or if [agent] nova forbids removals, no task runs. Without a
  * database, nothing happens. Call it with settles at the end of each cycle. */
 void claim_queue_tend(ClaimQueue *queue, bool away, bool settles);
 

@@ -350,9 +350,39 @@ static void test_a_living_process_keeps_its_claim(void **state)
         }
 }
 
+/* A crash leaves a pending claim, and the next start has no [placement]. The claim is released
+ * before its consumer claims again, and at the end of a cycle. */
+static void test_pending_claims_end_without_placement(void **state)
+{
+        for (int claims_again = 0; claims_again < 2; claims_again++) {
+                Answer answer = { 0 };
+                char text[256];
+                Agent agent;
+
+                agent_begin(&agent, *state, CLAIM_MODE_WRITE);
+                fake_placement_trouble(FAKE_TROUBLE_HANG, 1, false);
+                assert_false(do_claim(&agent, &(Step){ CLAIM, "i", "VCPU=2" }, &answer));
+                agent_start(&agent);
+                claim_queue_set_mode(agent.queue, agent.mode, NOVA_NONE, false);
+                describe(&agent, text);
+                assert_string_equal(text, "i: VCPU=2 on host");
+                if (claims_again) {
+                        assert_true(do_claim(&agent, &(Step){ CLAIM, "i", "VCPU=2" }, &answer));
+                        assert_int_equal(answer.result, 0);
+                        assert_int_equal(claims_confirm(agent.fixture->claims, answer.claim, NULL),
+                                         0);
+                } else {
+                        claim_queue_tend(agent.queue, false, true);
+                        describe(&agent, text);
+                        assert_string_equal(text, "");
+                }
+                agent_end(&agent);
+        }
+}
+
 TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown,
                 test_claims_wait_for_the_adoption_of_guests, test_claimed_behind_a_release,
                 test_released_and_claimed_otherwise, test_a_repeated_claim_is_not_new,
                 test_behind_a_healer, test_fit_skips_capacity_of_other_consumers, test_modes,
                 test_devices_wait_for_guests, test_refused_guests_wait_for_the_host,
-                test_a_living_process_keeps_its_claim)
+                test_a_living_process_keeps_its_claim, test_pending_claims_end_without_placement)
