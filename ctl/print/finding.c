@@ -30,6 +30,6 @@ int ctl_finding_add(json_t *findings, const char *check, const char *state, cons
         va_start(ap, format);
         vsnprintf(text, sizeof(text), format, ap);
         va_end(ap);
-        text_sanitize(text, '?'); /* a text that was cut within a character is no JSON string */
+        text_trim_cut(text); /* a text that was cut within a character is no JSON string */
         return ctl_finding_add_caused(findings, check, state, advice, text, NULL);
 }
