@@ -151,6 +151,7 @@ int auditor_new(Auditor **ret, sd_event *event, const AuditorConfig *config)
 void auditor_inherit(Auditor *auditor, Auditor *before)
 {
         auditor->at_start = before->at_start;
+        auditor->is_left = before->is_left;
         auditor->built_usec = before->built_usec;
         auditor->memory = TAKE_STRUCT(before->memory);
         auditor->state = TAKE_STRUCT(before->state);

@@ -555,8 +555,12 @@ static int begin_consumers(Tracker *tracker, Error *reterr)
 {
         bool asks;
 
-        if (tracker->spares_audit && reporter_get_statistics(tracker->reporter)->is_restored)
+        /* Only once: a later comparison can have found that the allocations must be read. */
+        if (tracker->spares_audit && tracker->warm.held_stamp > 0 &&
+            reporter_get_statistics(tracker->reporter)->is_restored) {
                 claim_service_restore_held(tracker->maker.claims, tracker->warm.held_stamp);
+                tracker->warm.held_stamp = 0;
+        }
         asks = !tracker->config.dry_run &&
                comparison_run_begin(&tracker->comparison_run, tracker->maker.claims, tracker->event,
                                     tracker->reporter, &tracker->maker.root, on_compared,

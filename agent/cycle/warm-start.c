@@ -74,7 +74,7 @@ int warm_start_write(const WarmStart *warm, const char *state_dir, Error *reterr
         return file ? state_file_write(path, file, reterr) : error_oom(reterr);
 }
 
-/* Reads the member "content". Files before version 0.2 lack held_stamp. */
+/* Reads the member "content". A file of an earlier program has no held_stamp. */
 static int read_content(const json_t *content, WarmStart *ret, Error *reterr)
 {
         const char *boot_id;

@@ -81,7 +81,7 @@ DEFINE_CLEANUP(ComparisonRun *, comparison_run_free);
 void claim_service_note_published(ClaimService *service);
 
 /* Takes over a stamp (ClaimComparison.held_stamp) of the last process. The allocations of the
- * host's providers are then read only if their generations differ from it. 0: it had none. */
+ * host's providers are then read only if their generations differ from it. */
 void claim_service_restore_held(ClaimService *service, uint64_t stamp);
 
 /* Requests that the comparison of the next poll that begins after this call reads all claims

@@ -293,7 +293,7 @@ static void test_an_evacuated_guest_is_not_left(void **state)
         _cleanup_(claim_freep) Claim *claim = NULL;
         Fixture *fixture = *state;
         FactsFixture facts;
-        Auditor *auditor;
+        Auditor *auditor, *reloaded;
 
         set_up(fixture, &facts);
         assert_int_equal(fixture_claim(fixture, "i", "VCPU=1", &claim), 0);
@@ -303,6 +303,12 @@ static void test_an_evacuated_guest_is_not_left(void **state)
         world.waits = "waits";
         run(auditor, 0);
         assert_int_equal(auditor_get_state(auditor)->findings.n_items, 1);
+        assert_false(auditor_is_due(auditor, "waits"));
+        /* Also over a reload. */
+        assert_int_equal(auditor_new(&reloaded, world.event, &config), 0);
+        auditor_inherit(reloaded, auditor);
+        auditor_free(auditor);
+        auditor = reloaded;
         assert_false(auditor_is_due(auditor, "waits"));
         assert_true(auditor_is_due(auditor, NULL));
         world.waits = NULL;
