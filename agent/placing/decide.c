@@ -43,5 +43,7 @@ ClaimMoveDecision claim_decide_move(const ClaimMoveState *state)
                 return state->repairs ? CLAIM_MOVE_GIVE_UP : CLAIM_MOVE_DONE;
         if (state->refused)
                 return state->repairs ? CLAIM_MOVE_GIVE_UP : CLAIM_MOVE_NOT_PLACED;
-        return state->repairs ? CLAIM_MOVE_FENCE : CLAIM_MOVE_SEND;
+        if (state->repairs)
+                return CLAIM_MOVE_FENCE;
+        return state->unwritten ? CLAIM_MOVE_NOT_PLACED : CLAIM_MOVE_SEND;
 }

@@ -60,7 +60,7 @@ typedef enum ClaimMoveDecision {
         CLAIM_MOVE_GIVE_UP, /* end a stored move: nothing can be moved, or the agent must not move
                                it */
         CLAIM_MOVE_TAKEN,   /* reject the move: both consumers have allocations on this host */
-        CLAIM_MOVE_NOT_PLACED, /* reject the move: the agent must not write it */
+        CLAIM_MOVE_NOT_PLACED, /* reject the move: the agent must not write it (yet) */
 } ClaimMoveDecision;
 
 /* The evidence about a move. */
@@ -70,6 +70,7 @@ typedef struct ClaimMoveState {
         bool sent;     /* the agent sent the move, and its result is unknown */
         bool repairs;  /* the move is settled later; no caller waits for it */
         bool refused;  /* claim_decide_refuses() gives a reason */
+        bool unwritten; /* the source has a claim whose pending write will replace its allocations */
 } ClaimMoveState;
 
 /* Decides about a move of allocations between two consumers. */

@@ -9,9 +9,10 @@
  * there is no such write. A move that was not done before fails if the source has no claim or a
  * pending one, or the target has a claim. So does one beside another pending move of the same
  * source or target. It fails if both consumers have allocations on this host, and if the agent must
- * not write allocations that still belong to the source. If another writer moved them, or if
- * neither consumer has any while a caller waits, only the claim moves. Without Placement, only the
- * claim moves too. The allocations that the target has elsewhere stay. */
+ * not write allocations that still belong to the source, or if a pending write of the claim will
+ * replace them. If another writer moved them, or if neither consumer has any while a caller waits,
+ * only the claim moves. Without Placement, only the claim moves too. The allocations that the target
+ * has elsewhere stay. */
 
 #include <errno.h>
 #include <string.h>
@@ -166,9 +167,19 @@ static int fence_move(ClaimTask *task, const HostView *view, Error *reterr)
                                reterr);
 }
 
+/* Returns true if the claim of the source has a pending write. What the source has in Placement is
+ * then of an earlier claim or of an earlier request, and would become the target's. */
+static bool has_pending_write(Claims *claims, const Uuid *from)
+{
+        _cleanup_(claim_freep) Claim *claim = NULL;
+
+        return claims_find(claims, from, false, &claim, NULL) == 0 &&
+               (claim->write_state == CLAIM_WRITE_UNSENT || claim->write_state == CLAIM_WRITE_SENT);
+}
+
 /* Ends a move that is not possible (CLAIM_MOVE_TAKEN) or not permitted, with an error for the
  * caller. */
-static void refuse_move(ClaimTask *task, ClaimMoveDecision decision)
+static void refuse_move(ClaimTask *task, ClaimMoveDecision decision, bool unwritten)
 {
         Error words = ERROR_NULL;
 
@@ -179,7 +190,8 @@ static void refuse_move(ClaimTask *task, ClaimMoveDecision decision)
                 error_setf(&words, ENOENT,
                            "The allocations of consumer %s were not moved yet, and %s",
                            task->moving.move.from.text,
-                           claim_decide_refuses(task->queue->mode, task->queue->nova));
+                           unwritten ? "the claim's own allocations are not written yet"
+                                     : claim_decide_refuses(task->queue->mode, task->queue->nova));
         end_move(task, NULL, false,
                  decision == CLAIM_MOVE_TAKEN ? CLAIM_E_CONFLICT : CLAIM_QUEUE_E_NOT_PLACED,
                  &words);
@@ -196,6 +208,7 @@ static int go_on_with_move(ClaimTask *task, Claims *claims, const HostView *view
                 .sent = task->moving.repairs || task->n_attempts > 0,
                 .repairs = task->moving.repairs,
                 .refused = claim_decide_refuses(task->queue->mode, task->queue->nova),
+                .unwritten = has_pending_write(claims, &task->moving.move.from),
         };
         ClaimMoveDecision decision = claim_decide_move(&state);
         int r = 0;
@@ -216,7 +229,7 @@ static int go_on_with_move(ClaimTask *task, Claims *claims, const HostView *view
                 break;
         case CLAIM_MOVE_TAKEN:
         case CLAIM_MOVE_NOT_PLACED:
-                refuse_move(task, decision);
+                refuse_move(task, decision, !state.refused);
                 break;
         }
         if (r >= 0 || task->moving.repairs)

@@ -499,6 +499,27 @@ class TestMoves(PlacementClaimCase):
         self.assertEqual(self.move(instance, migration), claim)
         self.assertEqual(self.placement.writes_since(mark), [])
 
+    def test_a_pending_write_comes_before_a_move(self):
+        """Until then the consumer has the amounts of an ended claim in Placement. They must not become the target's."""
+        instance, migration = str(uuid.uuid4()), str(uuid.uuid4())
+        claim = self.claim('VCPU=2', instance)
+        with self.proxy.fault(faults.Cut()):
+            self.agent.ctl('sync', check=False)
+            self.agent.ctl('release', claim['id'])
+            claim = self.claim('VCPU=4', instance)
+        with self.proxy.fault(faults.Cut(method='PUT', path='^/allocations/' + instance)):
+            done = self.call('MoveClaim', 'sss', instance, migration, '')
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn('not written yet', done.stderr)
+            self.assertEqual((self.held(instance), self.held(migration)), ({self.root: {'VCPU': 2}}, {}))
+        self.agent.ctl('sync')
+        wait_until(lambda: self.held(instance) == {self.root: {'VCPU': 4}}, 20, 'the pending write')
+        wait_until(lambda: not self.agent.status()['n_pending_writes'], 20, 'the agent to know')
+        self.assertEqual(self.move(instance, migration), claim['id'])
+        self.assertEqual((self.held(instance), self.held(migration)), ({}, {self.root: {'VCPU': 4}}))
+        self.agent.ctl('release', claim['id'])
+        wait_until(lambda: not self.held(migration), 20, 'the removal')
+
     def test_failing_at_each_step(self):
         """1953359: after a failure the state is that before or after the move, and none between."""
         for n in range(3):
