@@ -11,8 +11,8 @@
  * source or target. It fails if both consumers have allocations on this host, and if the agent must
  * not write allocations that still belong to the source, or if a pending write of the claim will
  * replace them. If another writer moved them, or if neither consumer has any while a caller waits,
- * only the claim moves. Without Placement, only the claim moves too. The allocations that the target
- * has elsewhere stay. */
+ * only the claim moves. Without Placement, only the claim moves too. The allocations that the
+ * target has elsewhere stay. */
 
 #include <errno.h>
 #include <string.h>
@@ -167,8 +167,8 @@ static int fence_move(ClaimTask *task, const HostView *view, Error *reterr)
                                reterr);
 }
 
-/* Returns true if the claim of the source has a pending write. What the source has in Placement is
- * then of an earlier claim or of an earlier request, and would become the target's. */
+/* Returns true if the claim of the source has a pending write. The allocations of the source are
+ * then those of an earlier claim or of an earlier request, and must not become the target's. */
 static bool has_pending_write(Claims *claims, const Uuid *from)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;

@@ -138,8 +138,8 @@ void claim_queue_attach(ClaimQueue *queue, const Uuid *consumer, const StringSet
  * "MIGRATION". A repeated move is not an error. CLAIM_E_NOT_FOUND: from has no claim, or a pending
  * one. CLAIM_E_CONFLICT: to has a claim, another move of from or to this consumer is pending, or
  * both consumers have allocations on this host. CLAIM_QUEUE_E_NOT_PLACED: no other writer has moved
- * the allocations, and the agent must not write, or must write those of the claim first. from, to
- * and to_type are copied. by is the caller, borrowed until done. */
+ * the allocations. The agent must not move them, or a pending write of the claim comes first. from,
+ * to and to_type are copied. by is the caller, borrowed until done. */
 void claim_queue_move(ClaimQueue *queue, const Uuid *from, const Uuid *to, const char *to_type,
                       const EventAuthor *by, ClaimQueueDone done, void *userdata);
 
