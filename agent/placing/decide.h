@@ -70,8 +70,7 @@ typedef struct ClaimMoveState {
         bool sent;     /* the agent sent the move, and its result is unknown */
         bool repairs;  /* the move is settled later; no caller waits for it */
         bool refused;  /* claim_decide_refuses() gives a reason */
-        bool unwritten; /* the source has a claim whose pending write will replace its allocations
-                         */
+        bool unwritten; /* a pending write of the claim will replace what the source has */
 } ClaimMoveState;
 
 /* Decides about a move of allocations between two consumers. */

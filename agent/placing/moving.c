@@ -9,10 +9,10 @@
  * there is no such write. A move that was not done before fails if the source has no claim or a
  * pending one, or the target has a claim. So does one beside another pending move of the same
  * source or target. It fails if both consumers have allocations on this host, and if the agent must
- * not write allocations that still belong to the source, or if a pending write of the claim will
- * replace them. If another writer moved them, or if neither consumer has any while a caller waits,
- * only the claim moves. Without Placement, only the claim moves too. The allocations that the
- * target has elsewhere stay. */
+ * not write allocations that still belong to the source. It also fails while a pending write of the
+ * claim will replace them. If another writer moved them, or if neither consumer has any while a
+ * caller waits, only the claim moves. Without Placement, only the claim moves too. The allocations
+ * that the target has elsewhere stay. */
 
 #include <errno.h>
 #include <string.h>
