@@ -2,12 +2,13 @@
 
 /* Runs reshapes and keeps their schedule, images and results. A reshape runs in rounds. A round
  * reads the tree. If no allocation has to move, the round publishes the new tree alone. Otherwise
- * it gathers the consumers and lets the driver move them (pure). Then it writes the image of the
- * old shape and sends one POST /reshaper. Except in an undo, the new providers are created while
- * the consumers are read. They are empty until the request. A provider that the decision does not
- * use is removed again. A reshape that is only shown creates none, and ends after the decision. An
- * undo makes the decision from the image of the last reshape (image.c). An image that cannot be
- * written ends the reshape before the request is sent.
+ * it gathers the consumers and lets the driver move them (pure). It opens the withheld inventories
+ * that the changed consumers use (reshape_image_open()), and the cycle closes them again. Then it
+ * writes the image of the old shape and sends one POST /reshaper. Except in an undo, the new
+ * providers are created while the consumers are read. They are empty until the request. A provider
+ * that the decision does not use is removed again. A reshape that is only shown creates none, and
+ * ends after the decision. An undo makes the decision from the image of the last reshape (image.c).
+ * An image that cannot be written ends the reshape before the request is sent.
  *
  * If another client changes a consumer during the round, the request fails as a whole (doc/facts.md
  * E6). The next round then reads and decides again. A request that Placement refuses is repeated in
@@ -518,21 +519,28 @@ static int decide_forward(Reshaper *reshaper, Allocations *moved, const Allocati
 }
 
 /* Makes the decision of this round, from the undo image or by the driver, and fills the image.
- * Takes ownership of before, the consumers that were read. */
+ * Takes ownership of before, the consumers that were read. A tree that will be sent is open for the
+ * consumers that change. */
 static int decide(Reshaper *reshaper, Allocations *before, const Allocations *others, Error *reterr)
 {
         ReshapeImage *image = &reshaper->image;
+        int r;
 
         reshape_image_done(image);
         image->taken_usec = clock_usec(CLOCK_REALTIME);
         image->before.consumers = before;
         image->before.tree = TAKE_PTR(reshaper->before);
         if (reshaper->kind == RESHAPE_UNDO)
-                return reshape_image_undo(&reshaper->undo, image->before.tree, before,
-                                          &image->after, reterr);
-        if (allocations_copy(&image->after.consumers, before) < 0)
+                r = reshape_image_undo(&reshaper->undo, image->before.tree, before, &image->after,
+                                       reterr);
+        else if (allocations_copy(&image->after.consumers, before) < 0)
                 return error_oom(reterr);
-        return decide_forward(reshaper, image->after.consumers, others, reterr);
+        else
+                r = decide_forward(reshaper, image->after.consumers, others, reterr);
+        if (r < 0 || reshaper->kind == RESHAPE_SHOW)
+                return r;
+        r = reshape_image_open(image, others, reshaper->maker->cordon, &reshaper->maker->root);
+        return r < 0 ? error_setf(reterr, r, "Cannot make the request: %s", strerror(-r)) : 0;
 }
 
 /* Sends the new shape, or ends the reshape if it is only shown. consumers NULL: the tree alone is

@@ -8,10 +8,12 @@
  * removed is created again, with its traits and without its aggregates. The inventories that the
  * reshape changed, and the allocations of the consumers that it moved, must equal those after the
  * reshape. A difference means that another writer has changed them since, so the undo fails with
- * EBUSY and changes nothing in Placement. There are three exceptions. An inventory or provider that
+ * EBUSY and changes nothing in Placement. There are four exceptions. An inventory or provider that
  * the reshape created is removed even if its values differ now; only a use by another consumer is
  * EBUSY. A provider that the reshape removed and that exists again gets its old inventories and
- * traits. A provider that was moved again since keeps its parent. */
+ * traits. A provider that was moved again since keeps its parent. An inventory that has its old
+ * total again keeps its values: reshape_image_open() changed it, and the next tree changed it back.
+ */
 
 #include "agent/reshape/image.h"
 
@@ -226,6 +228,8 @@ static int restore_record(const Provider *before, const Provider *after, Provide
                 provider_remove_inventory(current, resource_class);
                 return 0;
         }
+        if (moved && now && now->total == old->total && !records_equal(now, moved))
+                return 0;
         if (after && !records_equal(now, moved))
                 return error_setf(reterr, EBUSY, "Provider %s changed since the reshape",
                                   before->name);
@@ -376,4 +380,103 @@ int reshape_image_undo(const ReshapeImage *image, const ProviderTree *current,
         }
         *ret = (ReshapeShape){ .tree = TAKE_PTR(tree), .consumers = TAKE_PTR(moved) };
         return 0;
+}
+
+/* Opening for the request */
+
+/* Returns the smallest total with enough capacity for the used amount, or INVENTORY_MAX_AMOUNT. */
+static uint64_t find_total(const Inventory *record, uint64_t used)
+{
+        uint64_t low = 1, high = INVENTORY_MAX_AMOUNT;
+        Inventory trial = *record;
+
+        while (low < high) {
+                trial.total = low + (high - low) / 2;
+                if (inventory_capacity(&trial) < used)
+                        low = trial.total + 1;
+                else
+                        high = trial.total;
+        }
+        return low;
+}
+
+/* Changes the limits of a record, so that an allocation of this amount is valid. used is the amount
+ * of all consumers. */
+static void open_record(Inventory *record, uint64_t amount, uint64_t used)
+{
+        record->max_unit = MAX(record->max_unit, amount);
+        record->min_unit = MIN(record->min_unit, amount);
+        if (amount % record->step_size != 0)
+                record->step_size = 1;
+        record->total = find_total(record, used);
+}
+
+/* Opens the records of one provider that do not fit its allocation. uncordoned: the same provider
+ * with the reserved amounts from before its cordon. A cordon would take any other amount for one of
+ * the operator. */
+static void open_provider(Provider *provider, const Provider *uncordoned, const Allocation *held,
+                          const Consumer *usage)
+{
+        for (size_t i = 0; i < held->resources.n_items; i++) {
+                const ResourceAmount *item = &held->resources.items[i];
+                uint64_t used = consumer_get(usage, &held->provider, item->resource_class);
+                Inventory *record = provider_find_inventory(provider, item->resource_class);
+
+                if (!record ||
+                    inventory_fit(record, used - item->amount, item->amount) == INVENTORY_FITS)
+                        continue;
+                record->reserved =
+                        provider_find_inventory(uncordoned, item->resource_class)->reserved;
+                open_record(record, item->amount, used);
+        }
+}
+
+/* Adds the amounts of all consumers to the sum. NULL: none. */
+static int add_all(Consumer *sum, const Allocations *consumers)
+{
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && consumers && i < consumers->n_consumers; i++)
+                r = consumer_add_all(sum, consumers->consumers[i]->allocations,
+                                     consumers->consumers[i]->n_allocations);
+        return r;
+}
+
+/* Opens the providers from which the consumer has allocations, in the tree of the host only. */
+static void open_consumer(ProviderTree *tree, const ProviderTree *uncordoned,
+                          const Consumer *consumer, const Consumer *usage, const Uuid *root)
+{
+        for (size_t i = 0; i < consumer->n_allocations; i++) {
+                const Allocation *held = &consumer->allocations[i];
+                Provider *provider = provider_tree_find(tree, &held->provider);
+
+                if (provider && provider_tree_in_subtree(tree, provider, root))
+                        open_provider(provider, provider_tree_find(uncordoned, &held->provider),
+                                      held, usage);
+        }
+}
+
+int reshape_image_open(ReshapeImage *image, const Allocations *others, Cordon *cordon,
+                       const Uuid *root)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *uncordoned = NULL;
+        const Allocations *consumers = image->after.consumers;
+        Consumer usage = { 0 };
+        int r = provider_tree_copy(&uncordoned, image->after.tree);
+
+        if (r >= 0 && cordon)
+                cordon_clear(cordon, uncordoned, root, false);
+        if (r >= 0)
+                r = add_all(&usage, consumers);
+        if (r >= 0)
+                r = add_all(&usage, others);
+        for (size_t i = 0; r >= 0 && i < consumers->n_consumers; i++) {
+                const Consumer *after = consumers->consumers[i];
+                const Consumer *before = allocations_find(image->before.consumers, &after->uuid);
+
+                if (!before || !consumer_holds_equal(before, after))
+                        open_consumer(image->after.tree, uncordoned, after, &usage, root);
+        }
+        consumer_clear(&usage);
+        return MIN(r, 0);
 }

@@ -11,6 +11,7 @@
 
 #include <jansson.h>
 
+#include "agent/tree/cordon.h"
 #include "base/allocation.h"
 #include "base/provider-tree.h"
 #include "drivers/driver-reshape.h"
@@ -47,3 +48,14 @@ int reshape_image_from_json(const json_t *object, ReshapeImage *ret, Error *rete
  * error. The caller owns its members. */
 int reshape_image_undo(const ReshapeImage *image, const ProviderTree *current,
                        const Allocations *consumers, ReshapeShape *ret, Error *reterr);
+
+/* Edits the inventories of image->after.tree from which a changed consumer has an amount that
+ * Placement would refuse (facts E5), for example those that are withheld. Their limits then permit
+ * the amount. Their total is the smallest one for all amounts in use, so nothing of them is free.
+ * They keep their reserved amounts, except that a cordoned device gets the one from before its
+ * cordon. The next tree withholds them again. The driver restores their totals in the first tree
+ * that needs no reshape. image->after.consumers has all consumers of the tree, with others, which
+ * can be NULL. Only the host with this root is edited. cordon is borrowed and unchanged; NULL:
+ * none. Returns -ENOMEM or -EOVERFLOW on failure. */
+int reshape_image_open(ReshapeImage *image, const Allocations *others, Cordon *cordon,
+                       const Uuid *root);

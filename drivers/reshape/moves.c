@@ -10,9 +10,8 @@
  * undone, too. Moves.usage is the sum of all consumers, which limits the amount that a provider can
  * take. If a class stays, new providers without inventories are removed then. At the end, a class
  * whose record is gone on a provider that still has usage of it gets the old record back
- * (keep_used()). Limits grow to the allocated amounts (relax_limits()), so that Placement can
- * accept the reshape. Without consumers (reshape->consumers is NULL) nothing moves: either every
- * class that would move is in reshape->kept, or the result is DRIVER_RESHAPE_NEEDED.
+ * (keep_used()). Without consumers (reshape->consumers is NULL) nothing moves: either every class
+ * that would move is in reshape->kept, or the result is DRIVER_RESHAPE_NEEDED.
  *
  * A move keeps the amount of a consumer, except that the mdevs of the guest count for mediated
  * devices (facts C5.1). CPUs can become dedicated or shared, and a rule can change the class.
@@ -162,64 +161,6 @@ static int keep_used(const TreeUpdate *update, const Consumer *usage, Error *ret
                 }
         }
         return 0;
-}
-
-/* Returns the smallest total that is not below the present one and has enough capacity for the used
- * amount, or INVENTORY_MAX_AMOUNT. */
-static uint64_t find_total(const Inventory *record, uint64_t used)
-{
-        uint64_t low = record->total, high = INVENTORY_MAX_AMOUNT;
-        Inventory trial = *record;
-
-        while (low < high) {
-                trial.total = low + (high - low) / 2;
-                if (inventory_capacity(&trial) < used)
-                        low = trial.total + 1;
-                else
-                        high = trial.total;
-        }
-        return low;
-}
-
-/* Extends the limits of a record, so that an allocation of this amount is valid. */
-static void relax(Inventory *record, uint64_t amount, uint64_t used)
-{
-        record->max_unit = MAX(record->max_unit, amount);
-        record->min_unit = MIN(record->min_unit, amount);
-        if (amount % record->step_size != 0)
-                record->step_size = 1;
-        record->total = find_total(record, used);
-}
-
-static void relax_holding(const Provider *provider, const Allocation *held, const Consumer *usage)
-{
-        for (size_t i = 0; i < held->resources.n_items; i++) {
-                const ResourceAmount *item = &held->resources.items[i];
-                Inventory *record = provider_find_inventory(provider, item->resource_class);
-
-                if (record)
-                        relax(record, item->amount,
-                              consumer_get(usage, &held->provider, item->resource_class));
-        }
-}
-
-/* Extends records so that each allocation of the consumers is valid, also one that does not move.
- * Otherwise Placement would reject the consumer as a whole, for example if a total and its max_unit
- * became smaller. The capacity grows up to the used amount only, and the next update sets the
- * correct limits. */
-static void relax_limits(const TreeUpdate *update, const Allocations *consumers,
-                         const Consumer *usage)
-{
-        for (size_t i = 0; i < consumers->n_consumers; i++)
-                for (size_t j = 0; j < consumers->consumers[i]->n_allocations; j++) {
-                        const Allocation *held = &consumers->consumers[i]->allocations[j];
-                        const Provider *provider =
-                                provider_tree_find(update->tree, &held->provider);
-
-                        if (provider &&
-                            provider_tree_in_subtree(update->tree, provider, &update->root->uuid))
-                                relax_holding(provider, held, usage);
-                }
 }
 
 /* Removes new providers without inventories. */
@@ -638,8 +579,6 @@ int reshape_moves_make(const TreeUpdate *update, DriverReshape *reshape, Error *
                 if (kept < 0)
                         return kept;
         }
-        if (reshape->consumers)
-                relax_limits(update, reshape->consumers, &moves.usage);
         if (r > 0)
                 name_first_problem(reshape, &classes, reterr);
         return r > 0 ? DRIVER_UPDATED_IN_PART : DRIVER_UPDATED;

@@ -184,6 +184,53 @@ class TestMoves(MovesCase):
             self.assertEqual((answer['consumer_type'], answer['project_id']), ('INSTANCE', 'p'))
         self.assertEqual(self.tree(sharing), picture)
 
+    def test_withheld_inventories_in_use(self):
+        """The guest that moves has allocations from two cordoned devices, a missing one and a withheld disk. Placement refuses amounts
+        that do not fit, moved or not. All of them are withheld again, and an uncordoned device gets its capacity back."""
+        gpu, nics, disk = '_pci_0000_41_00_0', ('_0000:05:00.0', '_0000:06:00.0'), 'DISK_GB'
+        devices = {'VGPU': 1}, {'CUSTOM_NIC': 1}, {'CUSTOM_NIC': 1}
+        self.start(devices={'enabled_mdev_types': 'slice'}, pci={'device_spec': NIC % 'CUSTOM_NIC', 'report_in_placement': 'true'})
+        amounts, held = {'VCPU': 2, 'MEMORY_MB': 64}, dict(zip((gpu, *nics), devices))
+        consumer = self.hold({'': {**amounts, disk: 5}, **held})
+
+        def withheld():
+            tree = self.tree(self.agent.root())
+            records = [tree[self.name]['inventories'][disk], *(record for suffix in held
+                                                               for record in tree[self.name + suffix]['inventories'].values())]
+            return [(record['total'], record['reserved'] == record['total']) for record in records]
+
+        self.start_daemon()
+        self.agent.wait_state('synced')
+        for address in '0000:41:00.0', '0000:05:00.0':
+            self.agent.ctl('cordon', address)
+        self.agent.stop()
+        host = self.host()
+        host['devices'].pop()
+        self.agent.record(host)
+        self.start(compute={'report_local_disk': 'no'})
+        expected = withheld()
+        self.assertEqual([closed for _, closed in expected], [True] * 4)
+        mark = self.placement.mark()
+        self.start(compute={'numa_in_placement': 'true'})
+        moved = self.holds(consumer)
+        self.assertEqual({suffix: moved.get(suffix) for suffix in ('', *held)}, {'': {disk: 5}, **held})
+        self.assertEqual(withheld(), expected)
+        self.start_daemon()
+        self.agent.wait_state('synced')
+        self.agent.ctl('reshape', '--undo')
+        self.assertEqual(self.holds(consumer), {'': {**amounts, disk: 5}, **held})
+        self.agent.ctl('sync', check=False)
+        self.assertEqual([closed for _, closed in withheld()], [True] * 4)
+        self.agent.ctl('reshape')
+        self.assertEqual(self.holds(consumer), moved)
+        self.assertEqual(withheld(), expected)
+        for address in '0000:41:00.0', '0000:05:00.0':
+            self.agent.ctl('uncordon', address)
+        tree = self.tree(self.agent.root())
+        self.assertEqual([record['reserved'] for suffix in (gpu, nics[0])
+                          for record in tree[self.name + suffix]['inventories'].values()], [0, 0])
+        self.assertEqual({item[2] for item in self.placement.writes_since(mark) if item[1] == '/reshaper'}, {204})
+
 
 class TestDeletion(MovesCase):
     """Placement first checks for allocations and then deletes. No generation protects the time between them."""

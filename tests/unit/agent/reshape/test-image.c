@@ -218,4 +218,92 @@ static void test_undo_of_a_move(void **state)
         allocations_free(shape.consumers);
 }
 
-TEST_MAIN(test_there_and_back_in_json, test_malformed_image, test_undo, test_undo_of_a_move)
+/* The reshape opened an inventory of the port, and the next tree closed it again. */
+static void test_undo_after_an_inventory_was_open(void **state)
+{
+        static const struct {
+                const char *now, *expected; /* NULL: EBUSY */
+        } cases[] = {
+                { "host VCPU=8 | port<host CUSTOM_NET=5/5 | gpu<host VGPU=2",
+                  "host VCPU=8 VGPU=2 | port<host CUSTOM_NET=5/5" },
+                { "host VCPU=8 | port<host CUSTOM_NET=5 | gpu<host VGPU=2",
+                  "host VCPU=8 VGPU=2 | port<host CUSTOM_NET=5" },
+                { "host VCPU=8 | port<host CUSTOM_NET=1 | gpu<host VGPU=2",
+                  "host VCPU=8 VGPU=2 | port<host CUSTOM_NET=5/5" },
+                { "host VCPU=8 | port<host CUSTOM_NET=4 | gpu<host VGPU=2", NULL },
+                { "host VCPU=8 | port<host | gpu<host VGPU=2", NULL },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(reshape_image_done) ReshapeImage image = {
+                        .before = { make_tree("host VCPU=8 VGPU=2 | port<host CUSTOM_NET=5/5"),
+                                    make_consumers("") },
+                        .after = { make_tree("host VCPU=8 | port<host CUSTOM_NET=1 | "
+                                             "gpu<host VGPU=2"),
+                                   make_consumers("") },
+                };
+                _cleanup_(provider_tree_freep) ProviderTree *now = make_tree(cases[i].now);
+                _cleanup_(allocations_freep) Allocations *consumers = make_consumers("");
+                ReshapeShape shape = { 0 };
+
+                assert_int_equal(reshape_image_undo(&image, now, consumers, &shape, NULL),
+                                 cases[i].expected ? 0 : -EBUSY);
+                if (cases[i].expected) {
+                        _cleanup_(provider_tree_freep) ProviderTree *expected =
+                                make_tree(cases[i].expected);
+
+                        if (!trees_equal(shape.tree, expected))
+                                fail_msg("%s", cases[i].now);
+                }
+                provider_tree_free(shape.tree);
+                allocations_free(shape.consumers);
+        }
+}
+
+static void test_open(void **state)
+{
+        static const struct {
+                const char *about, *tree, *before, *after, *others, *expected;
+        } cases[] = {
+                { "it fits", "host VCPU=8", "", "a host VCPU=5", "", "host VCPU=8" },
+                { "the total is too small", "host VCPU=4", "", "a host VCPU=5", "", "host VCPU=5" },
+                { "a part is reserved", "host VCPU=4/2", "", "a host VCPU=5", "", "host VCPU=7/2" },
+                { "all is reserved", "host VCPU=4/4", "", "a host VCPU=1", "", "host VCPU=5/4" },
+                { "more than all is reserved", "host VCPU=4/1000000", "", "a host VCPU=5", "",
+                  "host VCPU=1000005/1000000" },
+                { "a large ratio", "host VCPU=4/4/1/9/1/2", "", "a host VCPU=9", "",
+                  "host VCPU=9/4/1/9/1/2" },
+                { "a small ratio", "host VCPU=4/0/1/9/1/0.5", "", "a host VCPU=5", "",
+                  "host VCPU=10/0/1/9/1/0.5" },
+                { "no total is enough", "host VCPU=4/0/1/9/1/0", "", "a host VCPU=5", "",
+                  "host VCPU=2147483647/0/1/9/1/0" },
+                { "the units", "host VCPU=8/0/6/4/4", "", "a host VCPU=5", "",
+                  "host VCPU=5/0/5/5/1" },
+                { "several consumers", "host VCPU=9/9", "", "a host VCPU=2; b host VCPU=3",
+                  "c host VCPU=1", "host VCPU=15/9" },
+                { "one that does not change", "host VCPU=4/4", "a host VCPU=1", "a host VCPU=1", "",
+                  "host VCPU=4/4" },
+                { "another tree, and a provider of another host", "host | pool VCPU=4/4", "",
+                  "a pool VCPU=1; a else VCPU=1", "", "host | pool VCPU=4/4" },
+                { "a class without inventory", "host VCPU=4", "", "a host DISK_GB=1", "",
+                  "host VCPU=4" },
+        };
+        const Uuid root = make_uuid("host");
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(reshape_image_done) ReshapeImage image = {
+                        .before = { NULL, make_consumers(cases[i].before) },
+                        .after = { make_tree(cases[i].tree), make_consumers(cases[i].after) },
+                };
+                _cleanup_(provider_tree_freep) ProviderTree *expected =
+                        make_tree(cases[i].expected);
+                _cleanup_(allocations_freep) Allocations *others = make_consumers(cases[i].others);
+
+                assert_int_equal(reshape_image_open(&image, others, NULL, &root), 0);
+                if (!trees_equal(image.after.tree, expected))
+                        fail_msg("%s", cases[i].about);
+        }
+}
+
+TEST_MAIN(test_there_and_back_in_json, test_malformed_image, test_undo, test_undo_of_a_move,
+          test_undo_after_an_inventory_was_open, test_open)
