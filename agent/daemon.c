@@ -11,7 +11,7 @@
  * removals of claims to Placement. After each cycle, and each round that ran a task, this file
  * updates systemd's status line, the bus and the metrics. A reload is refused if state_dir,
  * claim_db, host or the identity would change. It ends with the first cycle of the new engine. A
- * failure of set_up() ends the program. So does a failed reshape before the first reload, with
+ * failure of set_up() ends the program. So does a failed reshape of the start, with
  * on_startup_failure = exit. Other failures of the hypervisor or of Placement do not.
  *
  * Tests: tests/integration/agent/test_reload.py tests/integration/agent/test_agent.py */
@@ -78,7 +78,6 @@ typedef struct Daemon {
         uint64_t n_cycles;      /* cycles of the tracker whose end on_changed() has handled */
         bool logged_no_metrics; /* the failure to write the metrics was logged */
         StartReason start_reason;
-        bool reloaded; /* a reload has happened, so the rules for the start do not apply */
         char status[VERDICT_LINE_MAX]; /* last text that systemd has received */
         int exit_code;
 } Daemon;
@@ -151,16 +150,18 @@ static void save_metrics(Daemon *daemon)
         daemon->logged_no_metrics = r < 0;
 }
 
-/* Ends the service if a reshape failed before the first reload, and [agent] on_startup_failure is
- * exit. */
+/* Ends the service if the reshape of the start failed, and [agent] on_startup_failure is exit. */
 static void end_without_shape(Daemon *daemon)
 {
-        if (daemon->mode != DAEMON_SERVE || daemon->reloaded ||
+        const ReshapeState *reshape =
+                reshape_control_get_state(tracker_view(daemon->engine.tracker).reshape);
+
+        if (daemon->mode != DAEMON_SERVE ||
             daemon->engine.config->on_startup_failure != CONFIG_STARTUP_EXIT ||
-            !tracker_view(daemon->engine.tracker).status->reshape_error.code || daemon->exit_code)
+            !reshape->start_error.code || daemon->exit_code)
                 return;
         log_error("Exiting, because [agent] on_startup_failure is exit.");
-        daemon_notify_failed(tracker_view(daemon->engine.tracker).status->reshape_error.text);
+        daemon_notify_failed(reshape->start_error.text);
         daemon->exit_code = EXIT_FAILURE;
         (void)sd_event_exit(daemon->event, 0);
 }
@@ -474,7 +475,6 @@ static void put_in_force(Daemon *daemon, Engine *engine)
         daemon->engine.driver->replaced = true;
         engine_done(&daemon->engine);
         daemon->engine = *engine;
-        daemon->reloaded = true;
         daemon->n_cycles = 0;
         health_monitor_reload(daemon->health);
         log_set_level(config->log_level);

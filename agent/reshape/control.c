@@ -292,8 +292,11 @@ static void finish(Reshaper *reshaper, int result, const Error *error)
         note_end(reshaper, result, &words);
         /* Without an answer of Placement the reshape remains due, both the one at the start of the
          * agent and a requested one. */
-        if (is_try_of_start(reshaper, result))
+        if (is_try_of_start(reshaper, result)) {
+                if (control->state.at_start && result != 0)
+                        control->state.start_error = words;
                 control->state.at_start = false;
+        }
         if (report_outcome_is_away(result) && reshaper->was_asked && !control->state.asked)
                 reshape_control_ask(control, reshaper->kind, &reshaper->by);
         control->is_made = reshaper->was_asked && reshaper->is_accepted;

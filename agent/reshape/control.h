@@ -88,8 +88,10 @@ typedef struct ReshapeState {
         Error error;   /* reason why the last reshape failed; code 0: it did not, or none is needed
                           any more. A shown or cancelled one, a failed undo, and one that Placement
                           did not answer leave it unchanged */
-        Error undo_error; /* reason why the last requested undo failed; the tree keeps the shape of
-                             the host */
+        Error start_error; /* reason why the reshape of the start failed; code 0: it did not, or is
+                              still due. It stays */
+        Error undo_error;  /* reason why the last requested undo failed; the tree keeps the shape of
+                              the host */
         ReshapeImage image; /* the reshape that ended last; empty if it failed or was only shown,
                                and after reshape_control_drop_image() */
         json_t *document; /* the last decision about consumers in the form of agent/reshape/image.h;

@@ -392,6 +392,56 @@ class TestRefusals(MovesCase):
         self.assert_moved(self.consumer, VCPU=2, MEMORY_MB=64)
 
 
+class TestStartupFailure(MovesCase):
+    """[agent] on_startup_failure = exit, while Placement refuses each reshape."""
+
+    @contextlib.contextmanager
+    def refused(self):
+        """Publishes the flat host and configures cells. Placement refuses the reshape during the with block."""
+        self.start()
+        self.consumer = self.hold({'': {'VCPU': 2, 'MEMORY_MB': 64}})
+        with self.behind_proxy(compute={'numa_in_placement': 'true'}, agent={'on_startup_failure': 'exit'}) as proxy:
+            proxy.add(faults.Answer(403, faults.placement_error(403, 'Refused', 'Policy does not allow it.', 'placement.undefined_code'),
+                                    method='POST', path='^/reshaper$'))
+            yield proxy
+            self.assertEqual(self.holds(self.consumer), {'': {'VCPU': 2, 'MEMORY_MB': 64}})
+
+    def wait_exit(self):
+        wait_until(lambda: not self.agent.running(), 60, 'the end of the agent')
+        self.assertIn('keeps its old shape', self.agent.log())
+        self.assertIn('Exiting, because [agent] on_startup_failure is exit', self.agent.log())
+
+    def test_a_refused_reshape_of_the_start_ends_the_service(self):
+        with self.refused():
+            self.start_daemon()
+            self.wait_exit()
+
+    def test_a_reload_before_the_reshape_of_the_start(self):
+        """Placement was away at the start. The reshape is still that of the start after a reload."""
+        with self.refused() as proxy:
+            away = proxy.add(faults.html())
+            self.start_daemon()
+            self.agent.wait_state('offline')
+            self.agent.ctl('reload', check=False)
+            proxy.remove(away)
+            self.agent.ctl('sync', check=False)
+            self.wait_exit()
+
+    def test_a_refused_reshape_on_request_does_not_end_the_service(self):
+        self.start()
+        with self.behind_proxy(agent={'on_startup_failure': 'exit'}) as proxy:
+            self.start_daemon()
+            self.agent.wait_state('synced')
+            self.change('_amd_sev', lambda classes: classes.clear())
+            self.change('', lambda classes: classes.update({SEV: {'total': 15}}))
+            consumer = self.hold({'': {SEV: 1}})
+            proxy.add(faults.Answer(403, b'', method='POST', path='^/reshaper$'))
+            self.assertIn('403', self.agent.ctl('reshape', code=1).stderr)
+            self.assertEqual(self.holds(consumer), {'': {SEV: 1}})
+            self.assertTrue(self.agent.running())
+            self.assertNotIn('Exiting', self.agent.log())
+
+
 class TestAsked(MovesCase):
     """Several callers at the same time, and the image of a reshape on disk."""
 

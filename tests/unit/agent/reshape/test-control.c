@@ -285,6 +285,7 @@ static void test_rounds(void **state)
                         fail_msg("%s: %s %d", rows[i].about, fake_reporter.did, world.result);
                 away = report_outcome_is_away(world.result);
                 assert_int_equal(kept->error.code != 0, !done && !away);
+                assert_int_equal(kept->start_error.code, kept->error.code);
                 assert_int_equal(kept->at_start, rows[i].at_start);
                 assert_int_equal(world.n_records, done);
                 assert_int_equal(world.tree != NULL, done);
@@ -322,6 +323,20 @@ static void test_a_round_without_moves_drops_an_earlier_decision(void **state)
                 assert_int_equal(kept->image.after.consumers != NULL, rows[i].kept);
                 assert_int_equal(kept->document != NULL, rows[i].kept);
         }
+}
+
+static void test_a_requested_reshape_after_the_start(void **state)
+{
+        const ReshapeState *kept;
+
+        begin_control(false);
+        kept = reshape_control_get_state(world.control);
+        fake_reporter.publishes.results[0] = REPORT_E_FORBIDDEN;
+        reshape_control_ask(world.control, RESHAPE_FORWARD, NULL);
+        run();
+        assert_int_equal(world.result, REPORT_E_FORBIDDEN);
+        assert_int_not_equal(kept->error.code, 0);
+        assert_int_equal(kept->start_error.code, 0);
 }
 
 static void test_a_reshape_that_is_shown_sends_nothing(void **state)
@@ -553,7 +568,7 @@ static void test_alone(void **state)
 
 TEST_MAIN_WITH(set_up, tear_down, test_conditions_of_a_reshape, test_an_error_ends_with_the_need,
                test_rounds, test_a_round_without_moves_drops_an_earlier_decision,
-               test_a_reshape_that_is_shown_sends_nothing, test_undo,
-               test_a_lost_answer_is_settled_at_the_start,
+               test_a_requested_reshape_after_the_start, test_a_reshape_that_is_shown_sends_nothing,
+               test_undo, test_a_lost_answer_is_settled_at_the_start,
                test_a_lost_answer_is_settled_in_the_next_cycle, test_a_lost_answer_of_an_undo,
                test_cancel, test_the_start_keeps_its_reshape, test_alone)
