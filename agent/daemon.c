@@ -274,10 +274,14 @@ static void print_plan(Tracker *tracker, Error *reterr)
 static void on_only_cycle_ended(Tracker *tracker, const Error *error, void *userdata)
 {
         Daemon *daemon = userdata;
+        const TrackerStatus *status = tracker_view(tracker).status;
         Error words = *error;
 
         if (!words.code && daemon->mode == DAEMON_DRY_RUN)
                 print_plan(tracker, &words);
+        else if (!words.code && !status->cycle_published)
+                error_setf(&words, ENODATA, "Nothing was published, because %s",
+                           tracker_status_why_apart(status));
         if (words.code)
                 log_error("The cycle was not completed: %s", words.text);
         daemon->exit_code = words.code ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -141,6 +141,14 @@ void tracker_status_note_apart(TrackerStatus *status, SyncState state)
         set_sync_state(status, state, NULL, true);
 }
 
+const char *tracker_status_why_apart(const TrackerStatus *status)
+{
+        return status->sync_state == SYNC_LEFT_TO_NOVA
+                       ? "nova-compute owns the tree in Placement ([agent] nova)"
+               : status->sync_state == SYNC_RETIRED ? "the host is retired"
+                                                    : "there is no [placement] section";
+}
+
 void tracker_status_note_synced(TrackerStatus *status)
 {
         status->tree_published = status->cycle_published = true;

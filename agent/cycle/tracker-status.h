@@ -87,6 +87,10 @@ void tracker_status_note_left(TrackerStatus *status, uint64_t n_differences);
  * SYNC_RETIRED. */
 void tracker_status_note_apart(TrackerStatus *status, SyncState state);
 
+/* Returns why a cycle that ended without an error published nothing, as a static text that can
+ * follow "because". */
+const char *tracker_status_why_apart(const TrackerStatus *status);
+
 /* Notes the result of a poll, and the parts of the host that the snapshot could not read. snapshot
  * NULL: no poll has succeeded. error: code 0 if the poll succeeded. logged: the problems that were
  * logged; updated to those of the snapshot. */

@@ -369,6 +369,24 @@ class TestOffline(EnvCase):
         migrate(0)
         self.assertEqual([len(self.placement.tree_by_name(root)) for root in roots], [3, 3, 3])
 
+    def test_a_run_that_publishes_nothing_fails(self):
+        self.placement.start()
+        self.agent.start('synced')
+        self.agent.ctl('cordon')
+        self.agent.ctl('retire', '--yes')
+        self.agent.stop()
+        self.assertIn('the host is retired', self.migrate(code=1).stderr)
+        self.agent.start()
+        self.agent.ctl('retire', '--undo')
+        self.agent.stop()
+        self.migrate()
+        for mode in 'observe', 'beside':
+            self.agent.configure({'agent': {'nova': mode}})
+            self.assertIn('nova-compute owns the tree', self.migrate(code=1).stderr)
+        del self.agent.options['placement']
+        self.agent.configure({'agent': {'nova': None}})
+        self.assertIn('there is no [placement] section', self.migrate(code=1).stderr)
+
     def test_exit_codes(self):
         self.migrate(code=1)
         self.migrate('--direct', self.agent.folder / 'not-there', code=1)
