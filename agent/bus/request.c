@@ -363,6 +363,28 @@ static int make_layout(Reading *reading, Error *reterr)
                                          reterr);
 }
 
+static bool has_group(const ResourceRequest *request, const char *suffix)
+{
+        for (size_t i = 0; i < request->n_groups; i++)
+                if (strcmp(request->groups[i].suffix, suffix) == 0)
+                        return true;
+        return false;
+}
+
+/* Checks that each mapping names a group of the request. Another one would have no effect, and the
+ * group that the caller meant could get any of the equal providers. */
+static int check_mappings(const ClaimRequest *request, Error *reterr)
+{
+        const RequestMappings *mappings = &request->mappings;
+
+        for (size_t i = 0; i < mappings->n_items; i++)
+                if (!has_group(&request->resources, mappings->items[i].suffix))
+                        return error_setf(reterr, EINVAL,
+                                          "mappings: the request has no group \"%.60s\"",
+                                          mappings->items[i].suffix);
+        return 0;
+}
+
 int bus_read_resources(sd_bus_message *m, ClaimRequest *request, Error *reterr)
 {
         Reading reading = { .request = request };
@@ -370,5 +392,7 @@ int bus_read_resources(sd_bus_message *m, ClaimRequest *request, Error *reterr)
 
         if (r >= 0)
                 r = read_options(m, &reading, reterr);
-        return r < 0 ? r : make_layout(&reading, reterr);
+        if (r >= 0)
+                r = make_layout(&reading, reterr);
+        return r < 0 ? r : check_mappings(request, reterr);
 }

@@ -96,6 +96,15 @@ class TestMappings(PlacementClaimCase):
                      '_A=' + self.root)
         self.assert_nothing_left(consumer)
 
+    def test_a_mapping_of_an_unknown_group_is_refused(self):
+        """Without its mapping, the group could get the other provider."""
+        consumer = str(uuid.uuid4())
+        done = self.call('Claim', 'sa(sa{st}asas)a{sv}', consumer, *'1 _A 1 CUSTOM_BW 1 0 0 1 mappings a{sas} 1 _a 1'.split(),
+                         self.nics[1])
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn('mappings: the request has no group "_a"', done.stderr)
+        self.assert_nothing_left(consumer)
+
     def test_while_placement_is_away(self):
         for a, b in (self.nics, self.nics[::-1]):
             consumer = str(uuid.uuid4())

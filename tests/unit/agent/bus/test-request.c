@@ -158,9 +158,9 @@ static int read_option(ClaimRequest *request, const char *name, const char *type
         case 'S': /* a{ss} */
                 assert_true(sd_bus_message_append(m, "a{sv}", 1, name, "a{ss}", 1, "", value) >= 0);
                 break;
-        case 'M': /* a{sas} */
-                assert_true(sd_bus_message_append(m, "a{sv}", 1, name, "a{sas}", 1, "", 1, value) >=
-                            0);
+        case 'M': /* a{sas}; type "M_G": for the group _G */
+                assert_true(sd_bus_message_append(m, "a{sv}", 1, name, "a{sas}", 1, type + 1, 1,
+                                                  value) >= 0);
                 break;
         default:
                 assert_true(sd_bus_message_append(m, "a{sv}", 1, name, "s", value) >= 0);
@@ -182,6 +182,7 @@ static void test_options(void **state)
                 { "in-tree", "S", "x", -EINVAL, "in-tree: \"x\" is not a uuid" },
                 { "mappings", "M", UUID, 0, NULL },
                 { "mappings", "M", "x", -EINVAL, "mappings: \"x\" is not a uuid" },
+                { "mappings", "M_G", UUID, -EINVAL, "mappings: the request has no group \"_G\"" },
                 { "color", "s", "red", -EINVAL, "Unknown option \"color\"" },
                 { "numa-nodes", "t", "-1", -EINVAL, "" },
                 { "cpu-policy", "s", "fast", -EINVAL, "" },
@@ -199,7 +200,8 @@ static void test_options(void **state)
                         fail_msg("case %zu: %d, %s", i, r, text);
                 assert_int_equal(request.project_id != NULL, i == 0);
                 assert_int_equal(request.resize_target, i == 1);
-                assert_int_equal(request.mappings.n_items, i == 5);
+                assert_int_equal(request.mappings.n_items,
+                                 strcmp(cases[i].value, UUID) == 0 && cases[i].type[0] == 'M');
                 if (i == 3)
                         assert_string_equal(request.resources.groups[0].in_tree.text, UUID);
         }
