@@ -354,6 +354,13 @@ static void test_providers_written_once(void **state)
         assert_int_equal(fixture_open(fixture), CLAIMS_OPENED);
         assert_int_equal(fixture_claim(fixture, "vm", "VGPU=3,MEMORY_MB=5", NULL), CLAIM_DONE);
         assert_store_sane(fixture->path);
+        /* a sharing provider can host no guest */
+        fixture_set_host(fixture, "host VCPU=8 @A; cell<host MEMORY_MB=5; gpu_b<cell VGPU=3;"
+                                  "pool DISK_GB=9 +MISC_SHARES_VIA_AGGREGATE @A");
+        assert_sql(fixture->path,
+                   "SELECT group_concat(name || can_host, ' ') FROM"
+                   " (SELECT * FROM resource_providers ORDER BY name)",
+                   "cell1 gpu_b1 host1 pool0");
 }
 
 static void test_vanished_provider(void **state)
