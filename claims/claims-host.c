@@ -150,7 +150,8 @@ static int place_claim(Claims *claims, StoreUnplaced *claim, Error *reterr)
 }
 
 /* Places the claims of schema version 1, which hold amounts of the node as a whole, with or without
- * free capacity. Skips a claim that another process placed or released first. */
+ * free capacity. A file serves one node, so all of them count here, whatever name they have. Skips
+ * a claim that another process placed or released first. */
 static int place_unplaced(Claims *claims, Error *reterr)
 {
         int64_t after = 0;

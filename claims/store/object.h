@@ -59,7 +59,6 @@ typedef struct StoreClaim {
 typedef struct StoreUnplaced {
         int64_t id;
         Uuid consumer;
-        char *node;
         uint64_t vcpus, memory_mb, disk_gb;
         char *pci;                  /* addresses in any form */
         const ClaimDevice *devices; /* devices that the claim will get; borrowed */
@@ -68,7 +67,6 @@ typedef struct StoreUnplaced {
 
 static inline void store_unplaced_done(StoreUnplaced *claim)
 {
-        free(claim->node);
         free(claim->pci);
         *claim = (StoreUnplaced){ 0 };
 }

@@ -83,9 +83,9 @@ ROW(identity, ClaimedDevice, "a claimed device", COLUMN("address", ClaimedDevice
     COLUMN("identity", ClaimedDevice, identity));
 
 ROW(unplaced, StoreUnplaced, "claim", COLUMN("id", StoreUnplaced, id),
-    COLUMN("instance_uuid", StoreUnplaced, consumer), COLUMN("node", StoreUnplaced, node),
-    COLUMN("vcpus", StoreUnplaced, vcpus), COLUMN("memory_mb", StoreUnplaced, memory_mb),
-    COLUMN("disk_gb", StoreUnplaced, disk_gb), COLUMN("pci", StoreUnplaced, pci));
+    COLUMN("instance_uuid", StoreUnplaced, consumer), COLUMN("vcpus", StoreUnplaced, vcpus),
+    COLUMN("memory_mb", StoreUnplaced, memory_mb), COLUMN("disk_gb", StoreUnplaced, disk_gb),
+    COLUMN("pci", StoreUnplaced, pci));
 
 /* Reads the current row of a query as a claim and adds it to the list. Ended and pending are states
  * without a column: the row type or the write state implies them. An ended claim counts as read
