@@ -6,6 +6,8 @@
  * uses. The fixed parts of the bash function are the texts bash_head to bash_tail. Between them are
  * a branch for each verb with options, and a branch for each verb whose arguments can be completed.
  * Words that are known only at run time, such as ids of claims, are read by calling computectl.
+ * The script keeps only numbers, and names whose characters have no meaning for a shell: bash
+ * expands the words, and another writer of Placement can choose the name of a provider.
  * Both complete the values of --json, --config and --host. Limit: zsh completes no arguments of
  * verbs, and offers each option for each verb.
  *
@@ -26,7 +28,7 @@ static const char bash_head[] =
         "        _computectl_claims --history\n"
         "}\n"
         "_computectl_devices() {\n"
-        "        computectl tree --json=short 2>/dev/null | grep -o '\"name\":\"[^\"]*' | cut -d '\"' -f 4\n"
+        "        computectl tree --json=short 2>/dev/null | LC_ALL=C grep -o '\"name\":\"[A-Za-z0-9_.:][A-Za-z0-9_.:-]*\"' | cut -d '\"' -f 4\n"
         "}\n"
         "\n"
         "_computectl() {\n"

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The shell completion of computectl, as the build makes it."""
 
+import json
+import shlex
 import subprocess
+import tempfile
 import unittest
+from pathlib import Path
 
 from tests.env.agent import build_folder
 
@@ -52,6 +56,20 @@ tree*) echo '{"providers":[{"name":"h_pci_1","uuid":"u"}]}';; esac; }""", 1)
             done = subprocess.run(['bash', '-euc', script, 'bash', str(path), 'computectl', verb, ''],
                                   stdout=subprocess.PIPE, text=True, check=True, timeout=30)
             self.assertEqual(' '.join(done.stdout.split()), expected, verb)
+
+    def test_names_of_providers_are_no_code(self):
+        """A writer of Placement chooses these names. A name with other characters than those of devices is not offered."""
+        path = build_folder() / 'ctl/completion/computectl'
+        with tempfile.TemporaryDirectory() as folder:
+            mark = Path(folder) / 'mark'
+            names = ['h_pci_1', '0000:41:00.0', 'x$(touch %s)' % mark, 'y`touch %s`' % mark, '-Hevil', 'a b', 'c;d', 'e"f', 'g\nh', 'ö', '']
+            document = json.dumps({'providers': [{'name': name} for name in names]}, separators=(',', ':'))
+            script = SCRIPT.replace('; shift', '; computectl() { printf %%s %s; }; shift' % shlex.quote(document), 1)
+            for verb in ('cordon', 'uncordon', 'drain', 'who'):
+                done = subprocess.run(['bash', '-euc', script, 'bash', str(path), 'computectl', verb, ''],
+                                      stdout=subprocess.PIPE, text=True, check=True, timeout=30)
+                self.assertEqual(done.stdout.split('\n'), ['h_pci_1', '0000:41:00.0', ''], verb)
+            self.assertFalse(mark.exists())
 
     def test_shellcheck(self):
         path = build_folder() / 'ctl/completion/computectl'
