@@ -633,7 +633,7 @@ static void on_health_changed(bool cordons, void *userdata)
                 return;
         if (cordons) {
                 bus_service_changed(daemon->bus, true);
-                if (tracker_sync(daemon->engine.tracker, TRACKER_PUBLISH, NULL, NULL) < 0)
+                if (tracker_sync(daemon->engine.tracker, TRACKER_PUBLISH_CORDON, NULL, NULL) < 0)
                         log_warning("Out of memory. The next cycle publishes the cordon.");
         }
         notify(daemon);

@@ -457,7 +457,7 @@ static int report_cordon(sd_bus_message *call, const BusConfig *config, const Ev
         claim_service_record(config->claims, note);
         claim_service_set_closed(config->claims, cordon_view(cordon).host,
                                  cordon_view(cordon).devices);
-        r = tracker_sync(config->tracker, TRACKER_PUBLISH, on_cordon_reported,
+        r = tracker_sync(config->tracker, TRACKER_PUBLISH_CORDON, on_cordon_reported,
                          sd_bus_message_ref(call));
         if (r >= 0)
                 return 1;

@@ -236,27 +236,30 @@ int overwrites_update(Overwrites *overwrites, const ProviderTree *wanted,
         return r;
 }
 
-/* Makes the provider have the trait exactly if remote has it. */
+/* Makes the provider have the trait exactly if remote has it. Returns 1 if that changed it. */
 static int yield_trait(Provider *provider, const Provider *remote, const char *name)
 {
-        if (string_set_contains(&remote->traits, name))
-                return string_set_add(&provider->traits, name);
-        (void)string_set_remove(&provider->traits, name);
-        return 0;
+        return string_set_contains(&remote->traits, name)
+                       ? string_set_add(&provider->traits, name)
+                       : string_set_remove(&provider->traits, name);
 }
 
 static int yield_inventory(Provider *provider, const Provider *remote, const char *name)
 {
         const Inventory *theirs = provider_find_inventory(remote, name);
+        int r = 0;
 
+        if (same_inventory(provider_find_inventory(provider, name), theirs))
+                return 0;
         if (theirs)
-                return provider_set_inventory(provider, name, theirs);
-        (void)provider_remove_inventory(provider, name);
-        return 0;
+                r = provider_set_inventory(provider, name, theirs);
+        else
+                (void)provider_remove_inventory(provider, name);
+        return r < 0 ? r : 1;
 }
 
 /* Changes the value of the part in tree to that of remote, so that the plan has no request for
- * it. */
+ * it. Returns 1 if the values were different. */
 static int yield_value(const Overwrite *part, ProviderTree *tree, const ProviderTree *remote)
 {
         Provider *provider = provider_tree_find(tree, &part->uuid);
@@ -264,12 +267,9 @@ static int yield_value(const Overwrite *part, ProviderTree *tree, const Provider
 
         if (!provider)
                 return 0;
-        if (!part->part[0]) {
-                if (!theirs)
-                        (void)provider_tree_remove(tree, &part->uuid);
-                return 0;
-        }
-        if (!theirs)
+        if (!part->part[0] && !theirs)
+                return provider_tree_remove(tree, &part->uuid);
+        if (!part->part[0] || !theirs)
                 return 0;
         return part->is_trait ? yield_trait(provider, theirs, part->part)
                               : yield_inventory(provider, theirs, part->part);
@@ -278,12 +278,24 @@ static int yield_value(const Overwrite *part, ProviderTree *tree, const Provider
 int overwrites_yield(const Overwrites *overwrites, ProviderTree *tree, const ProviderTree *remote,
                      uint64_t now_usec)
 {
-        int r = 0;
+        int yields = 0;
 
-        for (size_t i = 0; r >= 0 && i < overwrites->n_parts; i++)
+        for (size_t i = 0; i < overwrites->n_parts; i++) {
+                int r = 0;
+
                 if (overwrites->parts[i].left_until_usec > now_usec)
                         r = yield_value(&overwrites->parts[i], tree, remote);
-        return r == -ENOMEM ? r : 0;
+                if (r == -ENOMEM)
+                        return r;
+                yields |= r > 0;
+        }
+        return yields;
+}
+
+void overwrites_end_pauses(Overwrites *overwrites)
+{
+        for (size_t i = 0; i < overwrites->n_parts; i++)
+                overwrites->parts[i].left_until_usec = 0;
 }
 
 void overwrites_keep_tree(Overwrites *overwrites, const ProviderTree *tree)

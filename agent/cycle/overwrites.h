@@ -11,7 +11,7 @@
  * OVERWRITES_PAUSE_USEC. Then it writes its own value again. Each time that this attempt is
  * overwritten, the pause doubles, up to OVERWRITES_PAUSE_MAX_USEC. A value that was not overwritten
  * for OVERWRITES_FORGET_USEC and for twice its last pause is forgotten. A restart or a reload
- * forgets all.
+ * forgets all. A cordon ends all pauses, because a pause of a part also holds back its new value.
  *
  * Foreign traits belong to other writers, and so do the ratios of VCPU, MEMORY_MB and DISK_GB that
  * no option sets. The agent wants these as it reads them, so they never count. Other ratios, such
@@ -60,10 +60,13 @@ int overwrites_update(Overwrites *overwrites, const ProviderTree *wanted,
 
 /* Changes tree, a copy of the wanted tree: each value in its pause becomes that of remote, which
  * can be none. A provider in its pause that remote lacks is removed with its descendants.
- * Inventories and traits whose provider tree or remote lacks are skipped. Returns -ENOMEM on
- * failure. */
+ * Inventories and traits whose provider tree or remote lacks are skipped. Returns 1 if a value was
+ * different, 0 if not, and -ENOMEM on failure. */
 int overwrites_yield(const Overwrites *overwrites, ProviderTree *tree, const ProviderTree *remote,
                      uint64_t now_usec);
+
+/* Ends all pauses, so that the next attempt writes the agent's values. */
+void overwrites_end_pauses(Overwrites *overwrites);
 
 /* Keeps a reference to the tree that Placement has at the end of an attempt, for the next
  * overwrites_update(). NULL: the tree is unknown, so the next update counts nothing. */

@@ -598,10 +598,24 @@ static int begin_publish(Tracker *tracker, Error *reterr)
         if (r >= 0 && tree)
                 r = overwrites_yield(&tracker->overwrites, tree, reporter_tree(tracker->reporter),
                                      clock_usec(CLOCK_BOOTTIME));
+        tracker->cycle.yields = r > 0;
         if (r >= 0)
                 r = reporter_publish(tracker->reporter, tree ? tree : tracker->tree, NULL,
                                      on_published, tracker);
         return r;
+}
+
+/* Sets the error of the cycle if it has left values to another writer. */
+static void note_yields(Tracker *tracker)
+{
+        _cleanup_free_ char *text = NULL;
+
+        if (!tracker->cycle.yields || tracker->cycle.error.code)
+                return;
+        text = overwrites_describe(&tracker->overwrites);
+        error_setf(&tracker->cycle.error, EBUSY,
+                   "Another writer keeps overwriting these values in Placement: %s",
+                   text ? text : "");
 }
 
 /* Notes the publication, and logs it if anything was written. An error of the status, for example
@@ -614,8 +628,10 @@ static int done_publish(Tracker *tracker, Error *reterr)
 
         overwrites_keep_tree(&tracker->overwrites, reporter_tree(tracker->reporter));
         tracker_status_note_synced(&tracker->status);
+        tracker->status.cycle_published = !tracker->cycle.yields;
         claim_service_note_published(tracker->maker.claims);
         keep_sync_error(tracker);
+        note_yields(tracker);
         if (n_writes > 0)
                 log_event(LOG_INFO, MESSAGE_PUBLISHED,
                           LOG_FIELDS(LOG_FIELD_PROVIDER, tracker->maker.root.text),
@@ -644,6 +660,7 @@ static int begin_reserve(Tracker *tracker, Error *reterr)
         if (r >= 0)
                 r = overwrites_yield(&tracker->overwrites, tree, remote,
                                      clock_usec(CLOCK_BOOTTIME));
+        tracker->cycle.yields = r > 0;
         if (r < 0)
                 return r;
         if (tracker->config.dry_run || !tracker_may(tracker, NOVA_ACTION_RESERVE) ||
@@ -663,6 +680,7 @@ static int done_reserve(Tracker *tracker, Error *reterr)
                 return r;
         overwrites_keep_tree(&tracker->overwrites, reporter_tree(tracker->reporter));
         tracker_status_note_left(&tracker->status, plan->n_steps + tracker->reshape_left);
+        note_yields(tracker);
         return 0;
 }
 

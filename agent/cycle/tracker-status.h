@@ -57,7 +57,8 @@ typedef struct TrackerStatus {
         uint64_t last_poll_usec;   /* CLOCK_REALTIME of the snapshot in use; 0: none */
         uint64_t n_cycles;         /* cycles that have ended */
         uint64_t cycle_began_usec; /* CLOCK_MONOTONIC of the start of the last cycle */
-        bool cycle_published;      /* the last cycle published everything that it could */
+        bool cycle_published;      /* the last cycle published everything that it could, and left
+                                      no value to another writer */
         bool tree_published;       /* this tracker has published the tree */
         uint64_t n_differences; /* SYNC_LEFT_TO_NOVA: requests that would make the tree equal to the
                                    host */

@@ -234,6 +234,8 @@ int tracker_sync(Tracker *tracker, TrackerSync sync,
         cycle_pace_note_change(&tracker->pace, clock_usec(CLOCK_BOOTTIME));
         tracker->all = true;
         tracker->full |= sync == TRACKER_PUBLISH_ALL;
+        if (sync == TRACKER_PUBLISH_CORDON)
+                overwrites_end_pauses(&tracker->overwrites);
         if (tracker->phase == CYCLE_IDLE)
                 tracker_arm_timer(tracker, 0);
         else

@@ -80,18 +80,20 @@ void tracker_save(Tracker *tracker);
 
 /* The event that a caller waits for, and the scope of the cycle. */
 typedef enum TrackerSync {
-        TRACKER_SYNC,        /* the end of a cycle */
-        TRACKER_PUBLISH,     /* the end of a cycle that does not put off the publication
-                                (device_settle_usec) */
-        TRACKER_PUBLISH_ALL, /* the same; Placement is read completely (reporter_forget()) */
+        TRACKER_SYNC,           /* the end of a cycle */
+        TRACKER_PUBLISH,        /* the end of a cycle that does not put off the publication
+                                   (device_settle_usec) */
+        TRACKER_PUBLISH_ALL,    /* the same; Placement is read completely (reporter_forget()) */
+        TRACKER_PUBLISH_CORDON, /* the same as TRACKER_PUBLISH; the pauses of overwrites.h end */
 } TrackerSync;
 
 /* Runs a cycle that begins after this call, with a poll that reads everything. done (can be NULL)
  * is called once, after the event or by tracker_dismiss(), never from inside this call. It is not
  * called if it is cancelled or the tracker is freed. Its argument error is borrowed, and has code 0
  * if the poll and all requests of the cycle succeeded, and everything that the configuration
- * permits is published. A failed audit, retirement or comparison of claims, pending writes, and
- * values that overwrites.h leaves to another writer, are no error here. Returns -ENOMEM. */
+ * permits is published. A value that overwrites.h leaves to another writer is an error. A failed
+ * audit, retirement or comparison of claims, and pending writes, are no error here. Returns
+ * -ENOMEM. */
 int tracker_sync(Tracker *tracker, TrackerSync sync,
                  void (*done)(Tracker *tracker, const Error *error, void *userdata),
                  void *userdata);

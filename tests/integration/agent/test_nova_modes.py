@@ -265,7 +265,7 @@ class TestSecondReporter(NovaCase):
         mark = self.placement.mark()
         for _ in range(times):
             undo()
-            agent.ctl('sync')
+            agent.ctl('sync', check=False)
         return len(self.sends(mark))
 
     def take_trait(self, agent, trait):
@@ -310,6 +310,39 @@ class TestSecondReporter(NovaCase):
             agent, T4_NAME, 'inventories', lambda all_: all_['CUSTOM_PCI_10DE_1EB8'].update(reserved=0)), 5)
         self.assertEqual(n, 2)
         self.assertIn('CUSTOM_PCI_10DE_1EB8', agent.status()['second_reporter'])
+
+    def test_a_cordon_ends_the_pauses(self):
+        for mode in ('none', 'beside'):
+            agent, _ = self.start_quiet(mode)
+
+            def card(agent=agent):
+                return self.placement.tree_by_name(agent.root())[T4_NAME]['inventories']['CUSTOM_PCI_10DE_1EB8']
+
+            def fight(agent=agent, **values):
+                self.fight(agent, lambda: self.change(
+                    agent, T4_NAME, 'inventories', lambda all_: all_['CUSTOM_PCI_10DE_1EB8'].update(**values)), 4)
+
+            fight(allocation_ratio=2.0)
+            self.assertEqual(card()['allocation_ratio'], 2, mode)
+            agent.ctl('cordon', '0000:c1:00.0')
+            self.assertEqual(card()['reserved'], 1, mode)
+            # The second cordon changes nothing but its author, and the value is in its pause.
+            fight(reserved=0)
+            self.assertEqual(card()['reserved'], 0, mode)
+            self.assertTrue(agent.ctl_json('cordon', '0000:c1:00.0')['published'])
+            self.assertEqual(card()['reserved'], 1, mode)
+            agent.ctl('uncordon', '0000:c1:00.0')
+            self.assertEqual(card()['reserved'], 0, mode)
+            agent.stop()
+            self.placement.forget_providers()
+
+    def test_a_cordon_of_the_host_ends_the_pauses(self):
+        agent, _ = self.start_quiet()
+        agent.ctl('cordon')
+        self.fight(agent, lambda: self.take_trait(agent, CORDON_TRAIT), 4)
+        self.assertNotIn(CORDON_TRAIT, self.placement.tree_by_name(agent.root())[NODE]['traits'])
+        agent.ctl('cordon')
+        self.assertIn(CORDON_TRAIT, self.placement.tree_by_name(agent.root())[NODE]['traits'])
 
     def test_a_foreign_trait_is_left(self):
         agent, _ = self.start_quiet(foreign_traits='COMPUTE_NODE')

@@ -35,7 +35,7 @@ class TestPrometheus(EnvCase):
     def undo(self):
         """Overwrites a value of the agent and runs a cycle, as a second reporter would."""
         self.placement.edit(self.agent.root(), 'inventories', lambda inventories: inventories['MEMORY_MB'].update(reserved=17))
-        self.agent.ctl('sync')
+        self.agent.ctl('sync', check=False)
 
     def rules(self):
         return [rule for group in self.prometheus.get('rules')['groups'] for rule in group['rules']]

@@ -18,10 +18,12 @@ static bool cycle(Overwrites *overwrites, const ProviderTree *wanted, const Prov
 {
         _cleanup_(provider_tree_freep) ProviderTree *sent = NULL;
         const Uuid root = make_uuid("demo");
+        int yields;
 
         assert_int_equal(overwrites_update(overwrites, wanted, remote, &root, now), 0);
         assert_int_equal(provider_tree_copy(&sent, wanted), 0);
-        assert_int_equal(overwrites_yield(overwrites, sent, remote, now), 0);
+        yields = overwrites_yield(overwrites, sent, remote, now);
+        assert_int_equal(yields, !provider_tree_equal(sent, wanted));
         overwrites_keep_tree(overwrites, sent);
         return !provider_tree_equal(sent, remote);
 }
@@ -121,5 +123,24 @@ static void test_value_is_written_after_the_second_reporter_ends(void **state)
         assert_int_equal(overwrites.n_parts, 0);
 }
 
+/* A cordon changes a value that is in its pause. */
+static void test_a_value_is_written_after_the_end_of_all_pauses(void **state)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *wanted = make_tree(HOST),
+                                                    *remote = make_tree(FOUR);
+        _cleanup_(overwrites_done) Overwrites overwrites = { 0 };
+        uint64_t minute = 0;
+
+        for (; minute <= 3; minute++)
+                (void)cycle(&overwrites, wanted, remote, minute * MINUTE);
+        assert_false(cycle(&overwrites, wanted, remote, minute++ * MINUTE));
+        overwrites_end_pauses(&overwrites);
+        assert_true(cycle(&overwrites, wanted, remote, minute++ * MINUTE));
+        /* The other writer undoes it, and the next pause begins. */
+        assert_false(cycle(&overwrites, wanted, remote, minute * MINUTE));
+        assert_int_equal(overwrites.n_undone, 4);
+}
+
 TEST_MAIN(test_no_ping_pong, test_slow_second_reporter, test_single_change_is_no_second_reporter,
-          test_value_is_written_after_the_second_reporter_ends)
+          test_value_is_written_after_the_second_reporter_ends,
+          test_a_value_is_written_after_the_end_of_all_pauses)
