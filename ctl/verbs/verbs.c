@@ -213,9 +213,20 @@ static int verb_discover(Ctl *ctl, Error *reterr)
         return 0;
 }
 
+/* Checks whether the configuration or a retirement keeps the host out of Placement. The state is
+ * read after the sync. Another state can have changed since, so it says nothing about the sync. */
+static bool is_apart(const json_t *status)
+{
+        const char *state = ctl_json_text(status, "sync_state");
+
+        return strcmp(state, SYNC_STATE_STANDALONE) == 0 ||
+               strcmp(state, SYNC_STATE_LEFT_TO_NOVA) == 0 ||
+               strcmp(state, SYNC_STATE_RETIRED) == 0;
+}
+
 /* Prints the result of a sync and returns the exit code. A failure without --json is -EIO with
- * words instead. why: "" after a success, else the reason of the failure. A host that is configured
- * to report nothing is not published, and that is no failure. */
+ * words instead. why: "" after a success, else the reason of the failure. A host that must report
+ * nothing (is_apart()) is not published, and that is no failure. */
 static int print_synced(Ctl *ctl, const char *why, Error *reterr)
 {
         _cleanup_json_ json_t *status = NULL, *document = NULL;
@@ -224,7 +235,7 @@ static int print_synced(Ctl *ctl, const char *why, Error *reterr)
 
         if (r < 0)
                 return r;
-        published = !why[0] && strcmp(ctl_json_text(status, "sync_state"), SYNC_STATE_SYNCED) == 0;
+        published = !why[0] && !is_apart(status);
         if (ctl->options.json) {
                 document = json_pack("{sb ss}", "published", (int)published, "error", why);
                 ctl_json_print(document, ctl->options.json, &ctl->page);

@@ -311,6 +311,22 @@ class TestSecondReporter(NovaCase):
         self.assertEqual(n, 2)
         self.assertIn('CUSTOM_PCI_10DE_1EB8', agent.status()['second_reporter'])
 
+    def test_a_sync_says_what_is_left_to_the_other_writer(self):
+        for mode in ('none', 'beside'):
+            agent, _ = self.start_quiet(mode)
+            agent.ctl('cordon', '0000:c1:00.0')
+            self.fight(agent, lambda agent=agent: self.change(
+                agent, T4_NAME, 'inventories', lambda all_: all_['CUSTOM_PCI_10DE_1EB8'].update(reserved=0)), 3)
+            words = 'inventory CUSTOM_PCI_10DE_1EB8 of %s: reserved 0, not 1 (overwritten 3 times)' % T4_NAME
+            self.assertIn(words, agent.ctl('sync', code=1).stderr)
+            synced = agent.ctl_json('sync', code=1)
+            self.assertFalse(synced['published'])
+            self.assertIn(words, synced['error'])
+            findings = agent.ctl_json('doctor', check=False)['findings']
+            self.assertEqual([one for one in findings if 'is equal to this host' in one['text']], [])
+            agent.stop()
+            self.placement.forget_providers()
+
     def test_a_cordon_ends_the_pauses(self):
         for mode in ('none', 'beside'):
             agent, _ = self.start_quiet(mode)

@@ -87,6 +87,9 @@ static void test_table(void **state)
                   "ok", "bad", "", 4 },
                 { "{'state': 'degraded', 'reasons': [" REASON("hypervisor", "degraded") "]}", "ok",
                   "bad", "ok", "", 4 },
+                { "{'state': 'degraded', 'sync_state': 'synced', 'reasons': [" REASON(
+                          "second reporter", "degraded") "]}",
+                  "ok", "ok", "", "", 4 },
                 { "{'state': 'degraded', 'reasons': [" REASON("service", "degraded") ", " REASON(
                           "placement", "warning") "]}",
                   "bad", "ok", "warning", "", 4 },
