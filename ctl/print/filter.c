@@ -2,8 +2,8 @@
 
 /* Selects the claims, events and guests that the command line names: by the filters of "claims" and
  * "history", and by the word of "who", "drain" and "history ID". Each selection removes the other
- * items from the document, so the printers need no filter. ctl_claims_find() adds the guests
- * that have a device without a claim.
+ * items from the document, so the printers need no filter. The guests that have a device without a
+ * claim are added.
  *
  * The main structures are CtlFilter (all members must match) and Sought, a word that can name many
  * kinds of things. The device of a filter matches in letters of either case. A word of Sought
@@ -248,7 +248,8 @@ typedef struct Sought {
         bool is_place, is_cpu; /* parse_place() */
         unsigned number;
         const json_t *device; /* device of the host with this name or address; borrowed, or NULL */
-        StringSet parts;      /* names and addresses of the device and of its virtual functions */
+        StringSet parts;      /* names and addresses of the device and of its virtual functions,
+                                 and uuids of their mdevs */
 } Sought;
 
 static void sought_done(Sought *sought)
@@ -341,11 +342,11 @@ static bool is_there(const json_t *claim, bool cpu, unsigned number)
         return false;
 }
 
-/* Adds the names and addresses of the device and of its virtual functions. */
+/* Adds the names and addresses of the device and of its virtual functions, and then their mdevs. */
 static int add_parts(const json_t *host, Sought *sought)
 {
         const char *card = ctl_json_text(sought->device, "address");
-        const json_t *device;
+        const json_t *device, *mdev;
         size_t i;
 
         json_array_foreach(json_object_get(host, "devices"), i, device) {
@@ -357,6 +358,10 @@ static int add_parts(const json_t *host, Sought *sought)
                         return -ENOMEM;
         }
         string_set_remove(&sought->parts, "");
+        json_array_foreach(json_object_get(host, "mdevs"), i, mdev)
+                if (string_set_contains(&sought->parts, ctl_json_text(mdev, "parent")) &&
+                    string_set_add(&sought->parts, ctl_json_text(mdev, "uuid")) < 0)
+                        return -ENOMEM;
         return 0;
 }
 
@@ -374,10 +379,25 @@ static const json_t *find_device(const json_t *host, const char *what)
         return NULL;
 }
 
+/* Finds the device of the host's document whose provider has that name. Borrowed, or NULL. */
+static const json_t *find_device_of(const json_t *host, const char *provider)
+{
+        const json_t *device;
+        size_t i;
+
+        json_array_foreach(json_object_get(host, "devices"), i, device)
+                if (is_provider_of(provider, ctl_json_text(device, "name")) ||
+                    is_provider_of(provider, ctl_json_text(device, "address")))
+                        return device;
+        return NULL;
+}
+
 /* Parses a word. host can be NULL. The caller calls sought_done(), and does not move ret. */
 static int read_word(const char *word, const json_t *host, Sought *ret)
 {
         *ret = (Sought){ .word = word, .uuid = word, .device = find_device(host, word) };
+        if (!ret->device)
+                ret->device = find_device_of(host, word);
         ret->is_place = parse_place(word, &ret->is_cpu, &ret->number);
         ret->is_uuid = uuid_from_text(word, &ret->storage) == 0;
         if (ret->is_uuid)
@@ -406,26 +426,6 @@ static int keep_items(json_t *document, const char *list, const json_t *host, co
         if (r == 0)
                 keep(document, list, has, &sought);
         return r;
-}
-
-static bool is_provider(const json_t *tree, const char *name)
-{
-        const json_t *providers = json_object_get(tree, "providers");
-
-        return ctl_json_find(providers, "name", name) || ctl_json_find(providers, "uuid", name);
-}
-
-int ctl_claims_keep(json_t *document, const json_t *host, const json_t *tree, const char *name,
-                    Error *reterr)
-{
-        if (!find_device(host, name) && !is_provider(tree, name))
-                return error_setf(
-                        reterr, ENODEV,
-                        "\"%.60s\" is not a device of this host. See \"computectl tree\" and \"computectl discover\"",
-                        name);
-        return keep_items(document, "claims", host, name, has_device_or_provider) < 0
-                       ? error_oom(reterr)
-                       : 0;
 }
 
 /* Checks whether the host has that CPU or cell. */
@@ -513,6 +513,24 @@ int ctl_claims_find(json_t *document, const json_t *host, const char *what)
         int r = keep_items(document, "claims", host, what, claim_has);
 
         return r < 0 ? r : add_guests(document, host, what);
+}
+
+int ctl_claims_keep(json_t *document, const json_t *host, const json_t *tree, const char *name,
+                    Error *reterr)
+{
+        const json_t *providers = json_object_get(tree, "providers"),
+                     *provider = ctl_json_find(providers, "uuid", name);
+        const char *word = provider ? ctl_json_text(provider, "name") : name;
+
+        if (!find_device(host, word) && !ctl_json_find(providers, "name", word))
+                return error_setf(
+                        reterr, ENODEV,
+                        "\"%.60s\" is not a device of this host. See \"computectl tree\" and \"computectl discover\"",
+                        name);
+        return keep_items(document, "claims", host, word, has_device_or_provider) < 0 ||
+                               add_guests(document, host, word) < 0
+                       ? error_oom(reterr)
+                       : 0;
 }
 
 /* Events. */

@@ -32,19 +32,19 @@ void ctl_filter_apply(const CtlFilter *filter, json_t *document);
 
 /* Removes the claims that have neither the device (libvirt's name, PCI address, uuid of an mdev)
  * nor an allocation of the provider (name or uuid). A claim has a card also by one of its virtual
- * functions, or by an allocation of its provider. host, tree: the documents of the host. An unknown
- * name is an error, because a typing error would look like a device without claims. Returns
- * -ENODEV if the host has neither such a device (libvirt's name, PCI address) nor such a provider,
- * or -ENOMEM, with words. */
+ * functions, or by an allocation of its provider. Then adds the member "guests" of
+ * ctl_claims_find(). host, tree: the documents of the host. An unknown name is an error, because a
+ * typing error would look like a free device. Returns -ENODEV if the host has neither such a device
+ * (libvirt's name, PCI address) nor such a provider, or -ENOMEM, with words. */
 int ctl_claims_keep(json_t *document, const json_t *host, const json_t *tree, const char *name,
                     Error *reterr);
 
 /* Removes the claims that do not match the word: a host CPU ("cpu:5"), a host cell ("cell:1"), or
  * any other word. For that, a claim matches if ctl_claims_keep() would keep it, or by the uuid of
  * its consumer or the name of its guest. Then adds a member "guests": guests of the host's document
- * that have the device, or a virtual function of the card, and no claim in the list. Both
- * definitions of a domain count, live and persistent. For that, the word is an mdev's uuid, a PCI
- * address, or libvirt's name of a PCI device. Returns -ENOMEM if memory ran out. */
+ * that have the device, or a virtual function or an mdev of the card, and no claim in the list.
+ * Both definitions of a domain count, live and persistent. For that, the word is an mdev's uuid, a
+ * PCI address, or the name of a device or of its provider. Returns -ENOMEM if memory ran out. */
 int ctl_claims_find(json_t *document, const json_t *host, const char *what);
 
 /* Checks whether claims can be searched for that word: a device, the name of a domain, or cpu:N or

@@ -10,8 +10,8 @@
  * --dry-run is given.
  *
  * "cordon", "uncordon" and "retire --undo" return 1 if Placement does not have the change yet.
- * "drain" returns 3 while claims are left. "retire" returns 3 if claims, guests, consumers or
- * providers prevent it, also with --dry-run.
+ * "drain" returns 3 while claims or guests are left. "retire" returns 3 if claims, guests,
+ * consumers or providers prevent it, also with --dry-run.
  *
  * Tests: tests/integration/agent/test_cordon.py tests/integration/agent/test_retire.py */
 
@@ -88,7 +88,7 @@ static int verb_uncordon(Ctl *ctl, Error *reterr)
         return change(ctl, "Uncordon", NULL, reterr);
 }
 
-/* Keeps only the claims of a device or provider. */
+/* Keeps only the claims of a device or provider, and adds the guests that have it without one. */
 static int keep_device(Ctl *ctl, const char *name, json_t *claims, Error *reterr)
 {
         _cleanup_json_ json_t *tree = NULL, *host = NULL;
@@ -99,8 +99,8 @@ static int keep_device(Ctl *ctl, const char *name, json_t *claims, Error *reterr
         return r < 0 ? r : ctl_claims_keep(claims, host, tree, name, reterr);
 }
 
-/* Lists the claims that must move. The exit code is 0 without claims, else EXIT_OCCUPIED, so that
- * scripts can wait for the end of the last one. */
+/* Lists the claims that must move, and the guests that have the device without a claim of it. The
+ * exit code is 0 without either, else EXIT_OCCUPIED, so that scripts can wait for the last one. */
 static int verb_drain(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
@@ -111,7 +111,8 @@ static int verb_drain(Ctl *ctl, Error *reterr)
                 r = keep_device(ctl, device_of(ctl), document, reterr);
         if (r < 0)
                 return r;
-        empty = json_array_size(json_object_get(document, "claims")) == 0;
+        empty = json_array_size(json_object_get(document, "claims")) == 0 &&
+                json_array_size(json_object_get(document, "guests")) == 0;
         ctl_open_pager(ctl);
         if (ctl->options.json)
                 ctl_json_print(document, ctl->options.json, &ctl->page);

@@ -127,6 +127,7 @@ class TestRunning(DefinitionCase):
             'guest running has PCI device %s in its persistent definition, which its claim does not name' % VFS[0]])
         for name in (VFS[0], nodedev_name(VFS[0])):
             self.assertEqual(self.who(name), (0, WHO))
+            self.assertEqual(self.agent.ctl('drain', name, code=3).stdout, WHO)
         self.assertEqual(self.who(VFS[1])[0], 0)
         self.assertEqual(self.who(NVME)[0], 1)
 

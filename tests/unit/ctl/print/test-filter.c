@@ -189,7 +189,7 @@ static void test_words_of_claims(void **state)
                 { "bbbbbbbb-2222-4333-8444-555555555555", "1" },
                 { "web-1", "3" },
                 { "pci_1", "13" },
-                { "host_pci_1", "3" },
+                { "host_pci_1", "13" },
                 { "CCCCCCCC-2222-4333-8444-555555555555", "3" },
                 { "0000:41:00.0", "13" },
                 { "cell:1", "1" },
@@ -260,6 +260,20 @@ static void test_words_of_events(void **state)
         " 'pci_addresses': ['0000:41:00.0']}, {'uuid': 'g2', 'name': 'web-2', 'config_mdevs':" \
         " ['" MDEV "']}, {'uuid': 'g3', 'name': 'web-3', 'mdevs': ['" MDEV "']}]}"
 
+/* Asserts the names of the guests in the document, with "+" for the next start. */
+static void assert_guests(const json_t *document, const char *expected)
+{
+        const json_t *guest;
+        char guests[64] = "";
+        size_t i;
+
+        json_array_foreach(json_object_get(document, "guests"), i, guest)
+                snprintf(guests + strlen(guests), sizeof(guests) - strlen(guests), "%s%s%s",
+                         i > 0 ? " " : "", ctl_json_text(guest, "name"),
+                         json_is_true(json_object_get(guest, "next_start")) ? "+" : "");
+        assert_string_equal(guests, expected);
+}
+
 static void test_words_of_a_host(void **state)
 {
         static const struct {
@@ -281,19 +295,51 @@ static void test_words_of_a_host(void **state)
                 _cleanup_json_ json_t *claims = parse_quoted(
                         "{'claims': [{'consumer': 'g3',"
                         " 'devices': [{'device': 'd', 'address': '', 'mdev': '" MDEV "'}]}]}");
-                const json_t *guest;
-                char guests[64] = "";
-                size_t j;
 
                 assert_int_equal(ctl_host_has(host, cases[i].what), cases[i].found);
                 assert_int_equal(ctl_claims_find(claims, host, cases[i].what), 0);
-                json_array_foreach(json_object_get(claims, "guests"), j, guest)
-                        snprintf(guests + strlen(guests), sizeof(guests) - strlen(guests), "%s%s",
-                                 ctl_json_text(guest, "name"),
-                                 json_is_true(json_object_get(guest, "next_start")) ? "+" : "");
-                assert_string_equal(guests, cases[i].guests);
+                assert_guests(claims, cases[i].guests);
+        }
+}
+
+/* "drain": the claims and guests of a device, by each of its names, or of a provider. */
+static void test_devices_and_their_guests(void **state)
+{
+        static const struct {
+                const char *what;
+                int r;
+                const char *guests;
+        } cases[] = {
+                { "0000:41:00.0", 0, "web-1" },
+                { "host_PCI_1", 0, "web-1" },
+                { "cccccccc-2222-4333-8444-555555555555", 0, "web-1" },
+                { "0000:c1:00.0", 0, "web-4 web-2+ web-3" },
+                { "host_card", 0, "web-4 web-2+ web-3" },
+                { "vf", 0, "web-4 web-2+ web-3" },
+                { "host", 0, "" },
+                { "xhost_card", -ENODEV, NULL },
+                { "web-1", -ENODEV, NULL },
+                { "", -ENODEV, NULL },
+        };
+        _cleanup_json_ json_t
+                *host = parse_quoted(HOST),
+                *tree = parse_quoted(
+                        "{'providers': [{'name': 'host', 'uuid': 'u1'}, {'name':"
+                        " 'host_PCI_1', 'uuid': 'cccccccc-2222-4333-8444-555555555555'},"
+                        " {'name': 'host_card', 'uuid': 'u3'}]}");
+
+        json_object_set_new(host, "mdevs",
+                            parse_quoted("[{'uuid': '" MDEV "', 'parent': 'vf', 'type': 't'}]"));
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_json_ json_t *claims = parse_quoted("{'claims': []}");
+                Error error = ERROR_NULL;
+
+                assert_int_equal(ctl_claims_keep(claims, host, tree, cases[i].what, &error),
+                                 cases[i].r);
+                if (cases[i].guests)
+                        assert_guests(claims, cases[i].guests);
         }
 }
 
 TEST_MAIN(test_times, test_states, test_items, test_strange_documents, test_words_of_claims,
-          test_words_of_events, test_words_of_a_host)
+          test_words_of_events, test_words_of_a_host, test_devices_and_their_guests)
