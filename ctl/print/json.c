@@ -12,6 +12,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/text.h"
+
 void ctl_json_print(const json_t *document, CtlJson mode, CtlPage *page)
 {
         /* With 15 digits 1.1 is printed as 1.1. The default of 17 digits prints
@@ -27,6 +29,20 @@ void ctl_json_print(const json_t *document, CtlJson mode, CtlPage *page)
                 fprintf(page->output, "%s\n", text);
         else
                 page->failed = true;
+}
+
+json_t *ctl_json_foreign(const char *text)
+{
+        _cleanup_free_ char *copy = strdup(text);
+
+        for (char *at = copy; at && *at;) {
+                size_t n = text_sequence_length(at);
+
+                if (n == 0)
+                        *at = '?';
+                at += MAX(n, 1U);
+        }
+        return copy ? json_string(copy) : NULL;
 }
 
 const char *ctl_json_text(const json_t *object, const char *key)

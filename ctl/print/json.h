@@ -18,6 +18,10 @@ typedef enum CtlJson {
  * \uNNNN, because names in it can come from guests. Sets page->failed if memory ran out. */
 void ctl_json_print(const json_t *document, CtlJson mode, CtlPage *page);
 
+/* Makes a JSON text of foreign bytes. A byte that is not UTF-8 becomes "?", because JSON cannot
+ * have it. NULL: memory ran out. */
+json_t *ctl_json_foreign(const char *text);
+
 /* Return a member for printing: "" or 0 if it is missing, negative, or of another type.
  * Borrowed. */
 const char *ctl_json_text(const json_t *object, const char *key);

@@ -90,10 +90,11 @@ static json_t *make_document(const CtlChild *children, size_t n)
         for (size_t i = 0; i < n; i++) {
                 const HostWork *work = children[i].data;
 
-                if (json_array_append_new(hosts, json_pack("{ss si so ss}", "host", work->host,
-                                                           "code", children[i].code, "output",
-                                                           read_documents(children[i].output),
-                                                           "error", children[i].errors)) < 0) {
+                if (json_array_append_new(
+                            hosts, json_pack("{so si so so}", "host", ctl_json_foreign(work->host),
+                                             "code", children[i].code, "output",
+                                             read_documents(children[i].output), "error",
+                                             ctl_json_foreign(children[i].errors))) < 0) {
                         json_decref(hosts);
                         return NULL;
                 }

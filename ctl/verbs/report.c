@@ -210,7 +210,7 @@ static void print_made(Ctl *ctl, const char *archive, json_t *index)
                 else if (prints && json_integer_value(json_object_get(part, "code")) == 127)
                         fprintf(stderr, "Not in the report: %s\n", file);
         }
-        ctl_print_done(ctl, json_pack("{ss sO}", "file", archive, "parts", index),
+        ctl_print_done(ctl, json_pack("{so sO}", "file", ctl_json_foreign(archive), "parts", index),
                        "Wrote %s. It contains no secrets, but names of guests and projects.\n",
                        archive);
 }

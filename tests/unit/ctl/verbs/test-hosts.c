@@ -4,10 +4,13 @@
 
 #include "tests/fixtures/ctl-capture.h"
 
-/* Replaces a verb: the name of the host is "code:output". */
+/* Replaces a verb: the name of the host is "code:output". Writes the name to standard error if it
+ * is not ASCII. */
 static int run(const CtlVerb *verb, Ctl *ctl)
 {
         printf("%s", strchr(ctl->options.host, ':') + 1);
+        if (strpbrk(ctl->options.host, "\xc3\xff"))
+                fprintf(stderr, "%s\n", ctl->options.host);
         return (int)strtol(ctl->options.host, NULL, 10);
 }
 
@@ -55,4 +58,16 @@ static void test_outputs_are_printed_in_order(void **state)
         assert_contains(json.text, "\"code\":0,\"output\":[[2],3]");
 }
 
-TEST_MAIN(test_the_worst_code_is_returned, test_outputs_are_printed_in_order)
+/* A host can write anything to standard error. */
+static void test_bytes_that_are_no_text(void **state)
+{
+        _cleanup_(capture_done) Capture json;
+
+        assert_int_equal(run_hosts("4:[\xff]", "0:[\"\xc3\xa4\"]", CTL_JSON_SHORT, &json), 4);
+        assert_contains(json.text,
+                        "{\"host\":\"4:[?]\",\"code\":4,\"output\":null,\"error\":\"4:[?]\\n\"}");
+        assert_contains(json.text, "\"output\":[\"\xc3\xa4\"]");
+}
+
+TEST_MAIN(test_the_worst_code_is_returned, test_outputs_are_printed_in_order,
+          test_bytes_that_are_no_text)
