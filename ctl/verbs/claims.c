@@ -254,7 +254,8 @@ static const json_t *find_claim(const json_t *document, uint64_t id)
 }
 
 /* Prints the claim with the given number, which can have ended. Returns -ENOENT with words if there
- * is none, also for an ended claim that the agent does not keep any more. */
+ * is none, also for an ended claim that the agent does not keep any more. With --xml it must not
+ * have ended, because other guests can have its devices. */
 static int verb_show(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
@@ -267,6 +268,12 @@ static int verb_show(Ctl *ctl, Error *reterr)
         if (!claim)
                 return error_setf(reterr, ENOENT, "There is no claim with the number %" PRId64,
                                   claim_id(ctl));
+        if (ctl->options.xml && strcmp(ctl_json_text(claim, "state"), "released") == 0)
+                return error_setf(
+                        reterr, ENOENT,
+                        "Claim %" PRId64
+                        " has ended. Other guests can have its devices, so there is no XML of it",
+                        claim_id(ctl));
         if (!ctl->options.xml)
                 ctl_open_pager(ctl);
         if (ctl->options.xml)

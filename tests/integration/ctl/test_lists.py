@@ -55,6 +55,12 @@ class TestFilters(AgentCase):
         self.assertEqual(kinds(self.consumers[2], '--state', 'claimed'), ['claimed'])
         self.assertEqual(kinds('--device', self.gpu()), ['claimed'])
         self.assertEqual(kinds('--since=today'), kinds())
+        for nothing in (('--guest', str(uuid.uuid4())), ('--state', 'healed'), ('--since', '2999-01-01'), ('4711',)):
+            self.assertEqual(self.agent.ctl_json('history', *nothing, code=1)['events'], [], nothing)
+
+    def test_an_ended_claim_has_no_xml(self):
+        self.assertIn('claim %d has ended' % self.number(2), self.agent.ctl('show', self.number(2), '--xml', code=1).stderr.lower())
+        self.assertIn('<', self.agent.ctl('show', self.number(1), '--xml').stdout)
 
     def test_columns(self):
         lines = self.agent.ctl('claims', '--columns=state,consumer', '--no-legend').stdout.splitlines()
