@@ -19,6 +19,12 @@ typedef struct CtlFilter {
         uint64_t since_usec; /* CLOCK_REALTIME */
 } CtlFilter;
 
+/* Returns true if the filter has a member. */
+static inline bool ctl_filter_selects(const CtlFilter *filter)
+{
+        return filter->guest || filter->device || filter->state || filter->since_usec > 0;
+}
+
 /* Sets since_usec from the text of --since (NULL: none): "today", "yesterday", "-2h" (s, sec, min,
  * m, h, d, day, days, w; also "2h ago") or "2026-11-20[ 10:00[:00]]" in the local time zone. A span
  * that begins before 1970 becomes 1 µs. Then checks the state against the states of claims, or the

@@ -204,12 +204,17 @@ static int read_filter(const CtlOptions *options, bool events, CtlFilter *ret, E
 static int check_claims(const CtlOptions *options, Error *reterr)
 {
         CtlFilter filter;
+        int r = read_filter(options, false, &filter, reterr);
 
-        return read_filter(options, false, &filter, reterr);
+        if (r >= 0 && options->problems && (options->history || ctl_filter_selects(&filter)))
+                return error_setf(
+                        reterr, EINVAL,
+                        "claims: --problems excludes --history, --guest, --device, --state and --since");
+        return r;
 }
 
 /* Lists claims. The state "released" implies --history, because only ended claims have it. With
- * --problems, the problems are listed instead, and the filters do nothing. */
+ * --problems, the problems are listed instead. */
 static int verb_claims(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
