@@ -369,8 +369,8 @@ static int check_history(const CtlOptions *options, Error *reterr)
         return read_filter(options, true, &filter, reterr);
 }
 
-/* Prints the events that match the filters and the word. The exit code is 1 if a word was given and
- * no event matches. */
+/* Prints the events that match the filters and the word. The exit code is 1 if one of them was
+ * given and no event matches. */
 static int verb_history(Ctl *ctl, Error *reterr)
 {
         const char *what = ctl->options.arguments[1];
@@ -389,8 +389,10 @@ static int verb_history(Ctl *ctl, Error *reterr)
                 return error_oom(reterr);
         ctl_open_pager(ctl);
         ctl_print_document(ctl, document, ctl_events_print);
-        return what && json_array_size(json_object_get(document, "events")) == 0 ? EXIT_FAILURE
-                                                                                 : EXIT_SUCCESS;
+        return (what || ctl_filter_selects(&filter)) &&
+                               json_array_size(json_object_get(document, "events")) == 0
+                       ? EXIT_FAILURE
+                       : EXIT_SUCCESS;
 }
 
 /* Explains whether a request, which check_explain() has checked, fits now. The exit code is 0 only
