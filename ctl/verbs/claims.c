@@ -318,15 +318,12 @@ static int find_owners(Ctl *ctl, const char *what, json_t *document, Error *rete
 }
 
 /* Prints the sentences about devices that no claim gets, if they contain the word in letters of
- * either case. Without the agent's status nothing is printed. */
-static void print_unclean(Ctl *ctl, const char *what)
+ * either case. status NULL: nothing is printed. */
+static void print_unclean(Ctl *ctl, const json_t *status, const char *what)
 {
-        _cleanup_json_ json_t *status = NULL;
         const json_t *item;
         size_t i;
 
-        if (ctl_fetch(ctl, BUS_DOCUMENT_STATUS, STATUS_FORMAT, &status, NULL) < 0)
-                return;
         json_array_foreach(json_object_get(status, "devices_unclean"), i, item) {
                 const char *text = json_string_value(item);
 
@@ -343,7 +340,7 @@ static void print_unclean(Ctl *ctl, const char *what)
 static int verb_who(Ctl *ctl, Error *reterr)
 {
         const char *what = ctl->options.arguments[1];
-        _cleanup_json_ json_t *document = NULL;
+        _cleanup_json_ json_t *document = NULL, *status = NULL;
         int r = list_claims(ctl, false, &document, reterr);
         bool anybody;
 
@@ -356,9 +353,10 @@ static int verb_who(Ctl *ctl, Error *reterr)
                   json_array_size(json_object_get(document, "guests")) > 0;
         if (!ctl->options.json && !anybody && (r = check_name(ctl, what, reterr)) < 0)
                 return r;
-        print_claims(ctl, document, false);
         if (!ctl->options.json)
-                print_unclean(ctl, what);
+                (void)ctl_fetch(ctl, BUS_DOCUMENT_STATUS, STATUS_FORMAT, &status, NULL);
+        print_claims(ctl, document, false);
+        print_unclean(ctl, status, what);
         return anybody ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

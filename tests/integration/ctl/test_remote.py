@@ -13,6 +13,7 @@ from tests.env.terminal import Terminal
 
 SSH = '''#!/bin/sh
 printf '%%s\\n' "$@" >%(log)s
+echo >>%(log)s.calls
 case " $* " in
 *" far "* | *" root@far "*)
         shift $(($# - 1))
@@ -110,6 +111,17 @@ class Remote(EnvCase):
         self.assertEqual(code, 1)
         self.assertEqual(text.count('Run "retire" on 2 hosts? [y/N]'), 1, text)
         self.assertIn('Nothing was changed', text)
+
+    def test_a_pager_starts_after_all_questions_to_the_host(self):
+        calls = self.scratch.path / 'ssh.log.calls'
+        pager = self.scratch.path / 'read-all'
+        pager.write_text('#!/bin/sh\nexec cat\n')
+        pager.chmod(0o755)
+        for verb in (['status'], ['tree'], ['plan'], ['claims'], ['who', 'cell:0'], ['history'], ['drain'], ['discover']):
+            calls.write_text('')
+            terminal = Terminal(self, [build_folder() / 'computectl', '-H', 'far', *verb], {**self.env, 'SYSTEMD_PAGER': str(pager)}, start_new_session=True)
+            terminal.end()
+            self.assertEqual(calls.read_text(), '\n', verb)
 
     def test_a_stopped_agent_is_named(self):
         self.agent.stop()
