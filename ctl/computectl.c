@@ -8,9 +8,10 @@
  * Exit code 0 means that all output was written. With a pager, errors of the pager and of the
  * writes to it do not count. Code 2 means a wrong command line that is found before the verb runs,
  * or an unknown column of --columns. Code 5 means that the agent could not decide within its limit
- * of work, and 1 any other failure. A verb can return a code of its own. For several hosts
- * ctl_hosts_run() runs the verb in one child process for each host. If libvirt runs this program
- * under the name of its hook, the arguments become those of the verb "hook".
+ * of work, and 1 any other failure. A verb can return a code of its own. For several hosts, and for
+ * those of --hosts-file, ctl_hosts_run() runs the verb in one child process for each host. So the
+ * output does not depend on the length of the file. If libvirt runs this program under the name of
+ * its hook, the arguments become those of the verb "hook".
  *
  * Tests: tests/integration/ctl/test_computectl.py tests/integration/ctl/test_exit_codes.py */
 
@@ -155,7 +156,7 @@ static int run(Ctl *ctl, int argc, char *argv[])
         if (!verb->run)
                 return print_asked_help(ctl);
         find_credentials();
-        if (ctl->options.hosts.n <= 1)
+        if (ctl->options.hosts.n <= 1 && !ctl->options.hosts_file)
                 return run_verb(verb, ctl);
         r = ctl_hosts_run(ctl, verb, run_in_child, &error);
         return r < 0 ? fail(&error, r) : r;

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "ctl/ask/children.h"
 #include "ctl/print/text.h"
 #include "ctl/verbs/common.h"
@@ -133,8 +134,8 @@ static int ask(Ctl *ctl, const CtlVerb *verb, Error *reterr)
 
         if (!ctl_option_is_of("yes", verb->name) || !ctl_must_ask(ctl))
                 return 0;
-        snprintf(question, sizeof(question), "Run \"%s\" on %zu hosts?", verb->name,
-                 ctl->options.hosts.n);
+        snprintf(question, sizeof(question), "Run \"%s\" on %zu host%s?", verb->name,
+                 ctl->options.hosts.n, text_plural(ctl->options.hosts.n));
         return ctl_ask(ctl, NULL, NULL, question, reterr);
 }
 

@@ -508,11 +508,11 @@ static int check_count(const CtlVerb *verb, const char *const *arguments, Error 
 }
 
 /* Checks --host: the verb must ask the agent, and neither --config nor --driver can be given,
- * because both mean this host. "watch" supports only one host. */
+ * because both mean this host. "watch" supports only one host, and not --hosts-file. */
 static int check_host(const CtlVerb *verb, const CtlOptions *options, Error *reterr)
 {
-        if (options->hosts.n > 1 && strcmp(verb->name, "watch") == 0)
-                return error_setf(reterr, EINVAL, "watch supports only one host");
+        if ((options->hosts.n > 1 || options->hosts_file) && strcmp(verb->name, "watch") == 0)
+                return error_setf(reterr, EINVAL, "watch supports only one host, given by --host");
         if (!options->host ||
             ((verb->flags & CTL_VERB_REMOTE) && !options->config && !options->driver))
                 return 0;

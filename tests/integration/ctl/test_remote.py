@@ -99,6 +99,11 @@ class Remote(EnvCase):
         hosts = self.scratch.path / 'hosts'
         hosts.write_text('far  # rack 1\n\n# rack 2\nroot@far\n')
         self.assertEqual(self.ctl('--hosts-file', str(hosts), 'tree', '--no-legend').stdout.count('==> '), 2)
+        hosts.write_text('far\n')
+        self.assertTrue(self.ctl('--hosts-file', str(hosts), 'tree').stdout.startswith('==> far <==\n'))
+        document = json.loads(self.ctl('--hosts-file', str(hosts), 'tree', '--json').stdout)
+        self.assertEqual(([one['host'] for one in document['hosts']], document['format']), (['far'], 'compute-agent-hosts/1'))
+        self.assertIn('watch supports only one host', self.ctl('--hosts-file', str(hosts), 'watch', code=2).stderr)
         hosts.write_text('# none\n')
         self.assertIn('contains no host name', self.ctl('--hosts-file', str(hosts), 'tree', code=2).stderr)
         self.assertIn('cannot be read to its end', self.ctl('--hosts-file', str(hosts.parent), 'tree', code=2).stderr)
