@@ -46,7 +46,6 @@ static int read_host(const char *path, Snapshot **ret, Error *reterr)
                 return r;
         snapshot->guests_unknown = true; /* the file lists guests of another host */
         snapshot->taken_realtime_usec = clock_usec(CLOCK_REALTIME);
-        snapshot->begun_realtime_usec = snapshot->taken_realtime_usec;
         snapshot->began_usec = began_usec;
         *ret = TAKE_PTR(snapshot);
         return 0;

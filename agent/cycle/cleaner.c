@@ -223,7 +223,7 @@ static int collect_facts(Cleaner *cleaner, const TrackerView *host, const Unclea
                 .is_claimed = claim != 0,
                 .in_domain = is_in_domain(host->snapshot, row->address),
                 .guest_unread = has_unread_guest(host->snapshot),
-                .poll_is_later = host->snapshot->begun_realtime_usec > row->since_usec,
+                .poll_is_later = snapshot_begun_realtime_usec(host->snapshot) > row->since_usec,
                 .is_listed = there && expected && host->tree &&
                              provider_tree_find(host->tree, &expected->provider),
                 .is_other = there && device_identity_differs(row->identity, now),

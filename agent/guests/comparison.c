@@ -17,8 +17,9 @@
  *
  * Times of claims are wall-clock times. When that clock is set by at least CLOCK_JUMP_MIN_USEC,
  * expiry times of claims and times in the memory of comparisons are moved by the same distance. So
- * each claim expires after about its full time. A jump while the agent does not run is not noticed.
- * An expiry time that the database refuses to move is not moved later. */
+ * each claim expires after about its full time. The begin of a poll is known by CLOCK_MONOTONIC,
+ * and gets its wall-clock time from the present clock. A jump while the agent does not run is not
+ * noticed. An expiry time that the database refuses to move is not moved later. */
 
 #include "agent/guests/comparison.h"
 
@@ -68,15 +69,17 @@ static ClockJump look_at_clocks(ClaimComparison *comparison)
         return jump;
 }
 
-/* Returns true if usec is a time from before the jump. Returns false if both are possible. */
+/* Returns true if usec is a time from before the jump. If both are possible, returns true for a
+ * jump forward. So a time that is moved, or not moved, by mistake is later than the right one: a
+ * claim stays longer. */
 static bool is_before(const ClockJump *jump, uint64_t usec)
 {
         uint64_t since = jump->to_usec > jump->gap_usec ? jump->to_usec - jump->gap_usec : 0;
 
         /* At most gap_usec has passed since the jump, so the clock showed since..to_usec after it.
-         * Before it, the clock showed at most from_usec. A time that is possible after the jump
-         * counts as such. */
-        return usec <= jump->from_usec && !(usec >= since && usec <= jump->to_usec);
+         * Before it, the clock showed at most from_usec. */
+        return usec <= jump->from_usec &&
+               (jump->by_usec > 0 || usec < since || usec > jump->to_usec);
 }
 
 /* Moves a time by the jump, so that its distance from the present time is unchanged. The result is
@@ -141,7 +144,8 @@ static void move_earlier(const ClockJump *jump, uint64_t *usec)
                 *usec = move_time(jump, *usec);
 }
 
-/* Moves the times of missing guests, recent claims, released devices and an urgent request. */
+/* Moves the times of missing guests, recent claims, released devices, an urgent request and the
+ * poll. */
 static void move_memory(ClaimComparison *comparison, const ClockJump *jump)
 {
         for (size_t i = 0; i < comparison->memory.n_items; i++) {
@@ -156,6 +160,8 @@ static void move_memory(ClaimComparison *comparison, const ClockJump *jump)
         for (size_t i = 0; i < comparison->n_released; i++)
                 move_earlier(jump, &comparison->released[i].when_usec);
         move_earlier(jump, &comparison->urgent_usec);
+        if (comparison->snapshot)
+                comparison->facts.taken_usec = snapshot_begun_realtime_usec(comparison->snapshot);
 }
 
 static void log_jump(const ClockJump *jump)
@@ -217,11 +223,17 @@ static bool set_polls(ClaimService *service, const Snapshot *snapshot, const Sna
         ClaimComparison *comparison = &service->comparison;
         HostFacts facts = { 0 };
 
+        /* The new facts have the time of the present clock. Remembered times follow it. */
+        if (service->claims)
+                follow_clock(service);
         if (claim_facts_make(service->settings.driver, snapshot, guests, &comparison->known,
                              &facts) < 0) {
                 log_warning("Out of memory. Claims keep the previous state of the guests.");
                 return false;
         }
+        /* The time of the same poll moves only with the clock. */
+        if (snapshot == comparison->snapshot)
+                facts.taken_usec = comparison->facts.taken_usec;
         snapshot_ref(snapshot);
         snapshot_ref(guests);
         claim_facts_done(&comparison->facts);

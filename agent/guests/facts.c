@@ -645,7 +645,7 @@ int claim_facts_make(const HostConfig *config, const Snapshot *snapshot, const S
         if (!facts.devices || !facts.pci || !facts.mdevs || !facts.functions || !facts.cells ||
             !facts.domains || !facts.sets)
                 return -ENOMEM;
-        facts.taken_usec = snapshot->begun_realtime_usec;
+        facts.taken_usec = snapshot_begun_realtime_usec(snapshot);
         facts.folders = guests->instance_folders;
         facts.n_folders = guests->n_instance_folders;
         if (guests->folders_error.code)

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/text.h"
 
 /* Base classes of PCI. */
@@ -30,6 +31,13 @@
 #define EMULATOR_SETS(e)                                                                  \
         &(e)->disk_buses, &(e)->video_models, &(e)->filesystem_drivers, &(e)->tpm_models, \
                 &(e)->tpm_backends, &(e)->tpm_versions
+
+uint64_t snapshot_begun_realtime_usec(const Snapshot *snapshot)
+{
+        uint64_t now = clock_usec(CLOCK_REALTIME);
+
+        return now - MIN(now, clock_usec(CLOCK_MONOTONIC) - snapshot->began_usec);
+}
 
 int snapshot_set_text(char **text, const char *value, Error *reterr)
 {

@@ -209,9 +209,8 @@ typedef struct Snapshot {
         /* Why the folders are unknown; code 0: they are known. The JSON form does not have it. */
         Error folders_error;
         uint64_t taken_realtime_usec; /* end of the poll, CLOCK_REALTIME */
-        /* Start of the poll, CLOCK_REALTIME. The snapshot might lack changes after it. */
-        uint64_t begun_realtime_usec;
-        uint64_t began_usec; /* start of the poll, CLOCK_MONOTONIC */
+        /* Start of the poll, CLOCK_MONOTONIC. The snapshot might lack changes after it. */
+        uint64_t began_usec;
         SnapshotCell *cells;
         size_t n_cells; /* 0: the host lists no cells */
         SnapshotEmulator *emulators;
@@ -253,6 +252,9 @@ static inline void snapshot_unrefp(Snapshot **snapshot)
  * Returns -EBADMSG with an error text if another sorted list except instance_folders has an item
  * twice, or -ENOMEM. The lists are then partly sorted. */
 int snapshot_seal(Snapshot *snapshot, Error *reterr);
+
+/* Returns the start of the poll in CLOCK_REALTIME, as the clock is set now. */
+uint64_t snapshot_begun_realtime_usec(const Snapshot *snapshot);
 
 /* Replaces a text of the snapshot by a copy of value. -ENOMEM. */
 int snapshot_set_text(char **text, const char *value, Error *reterr);

@@ -562,7 +562,6 @@ int libvirt_poll(virConnectPtr connection, PollCache *cache, DriverPollKind kind
 
         if (snapshot_new(&snapshot) < 0)
                 return error_oom(reterr);
-        snapshot->begun_realtime_usec = clock_usec(CLOCK_REALTIME);
         snapshot->began_usec = clock_usec(CLOCK_MONOTONIC);
         known = poll_cache_begin(cache, snapshot->began_usec, kind);
         r = poll_all(connection, cache, known, disk, snapshot, reterr);

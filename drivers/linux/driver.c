@@ -134,7 +134,6 @@ static void poll_once(void *data, DriverPollKind kind, Mailbox *mailbox)
                 error_oom(&error);
         if (r == 0) {
                 reader.snapshot = snapshot;
-                snapshot->begun_realtime_usec = clock_usec(CLOCK_REALTIME);
                 snapshot->began_usec = clock_usec(CLOCK_MONOTONIC);
                 if (state->uevents >= 0 && uevents_read(state->uevents))
                         state->changed = true;

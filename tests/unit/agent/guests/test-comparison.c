@@ -5,6 +5,7 @@
 
 #include "agent/guests/comparison.h"
 
+#include "base/clock.h"
 #include "report/gather.h"
 #include "tests/fixtures/claims.h"
 #include "tests/fixtures/host-facts.h"
@@ -47,7 +48,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ret)
 {
-        uint64_t usec = clock == CLOCK_BOOTTIME ? clocks.boot_usec : clocks.real_usec;
+        uint64_t usec = clock == CLOCK_REALTIME ? clocks.real_usec : clocks.boot_usec;
 
         if (clocks.real_usec == 0)
                 return __real_clock_gettime(clock, ret);
@@ -199,11 +200,13 @@ void reporter_take_gathered(Reporter *reporter, Allocations **ret_consumers,
         *ret_others = NULL;
 }
 
-static Snapshot *make_poll(const char *members, uint64_t begun_usec)
+/* begun_sec: start of the poll, in seconds since 1970. */
+static Snapshot *make_poll(const char *members, uint64_t begun_sec)
 {
         Snapshot *snapshot = host_new(members);
 
-        snapshot->begun_realtime_usec = begun_usec;
+        snapshot->began_usec = clock_usec(CLOCK_MONOTONIC) -
+                               (clock_usec(CLOCK_REALTIME) - begun_sec * USEC_PER_SEC);
         return snapshot;
 }
 
@@ -394,17 +397,17 @@ static void test_asks_placement(void **state)
 static void test_ends(void **state)
 {
         static const struct {
-                uint64_t taken_usec;
+                uint64_t taken_sec;
                 const char *wanted;
                 bool due, urgent_after;
         } cases[] = {
                 { 9, "", false, true },
-                { 10, "", false, false },
-                { 10, "x", true, true },
+                { 11, "", false, false },
+                { 11, "x", true, true },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(snapshot_unrefp) Snapshot *poll = make_poll("", cases[i].taken_usec);
+                _cleanup_(snapshot_unrefp) Snapshot *poll = make_poll("", cases[i].taken_sec);
                 ClaimService *service = open_service(*state, poll);
                 ComparisonRun *run = NULL;
                 const Uuid root = make_uuid("host");
@@ -412,11 +415,12 @@ static void test_ends(void **state)
                 memset(&world, 0, sizeof(world));
                 trace[0] = '\0';
                 world.wanted = cases[i].wanted;
-                service->comparison.urgent_usec = 10;
+                service->comparison.urgent_usec = 10 * USEC_PER_SEC;
                 (void)comparison_run_begin(&run, service, loop, NULL, &root, on_done, &run);
                 comparison_run_free(run);
                 assert_int_equal(service->comparison.is_due, cases[i].due);
-                assert_int_equal(service->comparison.urgent_usec, cases[i].urgent_after ? 10 : 0);
+                assert_int_equal(service->comparison.urgent_usec,
+                                 cases[i].urgent_after ? 10 * USEC_PER_SEC : 0);
                 claim_service_free(service);
         }
 }
@@ -426,15 +430,16 @@ static void test_ends(void **state)
 static void test_polls(void **state)
 {
         _cleanup_(snapshot_unrefp) Snapshot *first = make_poll(GUEST, 10);
-        _cleanup_(snapshot_unrefp) Snapshot *second = make_poll("", UINT64_MAX / 2);
+        _cleanup_(snapshot_unrefp) Snapshot *second = make_poll("", 20);
         ClaimService *service = open_service(*state, NULL);
 
         assert_null(service->facts);
         claim_service_set_guests(service, second); /* before the first poll: no effect */
         assert_null(service->facts);
         claim_service_touch(service, 1);
-        service->comparison.recent[0].when_usec = 5;
+        service->comparison.recent[0].when_usec = 5 * USEC_PER_SEC;
         claim_service_touch(service, 2);
+        service->comparison.recent[1].when_usec = 15 * USEC_PER_SEC;
         claim_service_set_snapshot(service, first, NULL);
         assert_int_equal(service->facts->n_domains, 1);
         assert_int_equal(service->comparison.n_recent, 1);
@@ -466,8 +471,8 @@ static void test_devices_of_an_ended_claim_are_withheld(void **state)
         HostShapes shapes = { .activate = (char *)"on@.service" };
         const HostConfig config = { .shapes = &shapes, .n_shapes = 1 };
         _cleanup_(snapshot_unrefp) Snapshot *poll = make_poll(devices, 10);
-        _cleanup_(snapshot_unrefp) Snapshot *guests = make_poll(devices, 20);
-        _cleanup_(snapshot_unrefp) Snapshot *later = make_poll(devices, UINT64_MAX / 2);
+        _cleanup_(snapshot_unrefp) Snapshot *guests = make_poll(devices, 18);
+        _cleanup_(snapshot_unrefp) Snapshot *later = make_poll(devices, 20);
         const DeviceFacts known = { 0 };
         ClaimService *service = open_service(*state, NULL);
 
@@ -479,6 +484,7 @@ static void test_devices_of_an_ended_claim_are_withheld(void **state)
         assert_false(service->facts->pci[0].withheld);
 
         end_claim(service, GPU);
+        service->comparison.released[0].when_usec = 15 * USEC_PER_SEC;
         assert_true(service->facts->pci[0].withheld);
         claim_service_set_guests(service, guests);
         assert_true(service->facts->pci[0].withheld);
@@ -562,6 +568,8 @@ static void test_clock_jump_moves_earlier_times(void **state)
                 { -(int64_t)YEAR, -(int64_t)YEAR + 30 * (int64_t)SEC, false },
                 { -(int64_t)YEAR, -2 * (int64_t)YEAR, true },
                 { -3600 * (int64_t)SEC, 0, true },
+                { 20 * SEC, 45 * SEC, true }, /* both are possible */
+                { -20 * (int64_t)SEC, 10 * SEC, false },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -627,6 +635,43 @@ static void test_a_clock_that_is_set_moves_times(void **state)
         claim_service_free(service);
 }
 
+/* The begin of a poll moves with a clock that is set during the poll or after it. So a claim that
+ * was made during the poll stays later than the poll. */
+static void test_a_clock_that_is_set_moves_the_poll(void **state)
+{
+        static const int64_t cases[] = { 3600 * SEC, -3600 * (int64_t)SEC };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(snapshot_unrefp) Snapshot *poll = host_new("");
+                _cleanup_(snapshot_unrefp) Snapshot *guests = host_new("");
+                ClaimService *service = open_service(*state, NULL);
+                ClaimComparison *comparison = &service->comparison;
+                uint64_t by = (uint64_t)cases[i];
+
+                poll->began_usec = guests->began_usec = 100 * SEC;
+                set_missing(comparison, NOW, NOW);
+                (void)look(service, NOW, 100 * SEC);
+                claim_service_touch(service, 1);
+                comparison->recent[0].when_usec = NOW + 1 * SEC;
+                clocks.real_usec = NOW + 2 * SEC + by;
+                clocks.boot_usec = 102 * SEC;
+                claim_service_set_snapshot(service, poll, NULL);
+                assert_int_equal(comparison->n_recent, 1);
+                assert_int_equal(comparison->recent[0].when_usec, NOW + 1 * SEC + by);
+                assert_int_equal(service->facts->taken_usec, NOW + by);
+
+                (void)look(service, NOW + 3 * SEC + 2 * by, 103 * SEC);
+                assert_int_equal(service->facts->taken_usec, NOW + 2 * by);
+                clocks.real_usec = NOW + 4 * SEC + 2 * by;
+                clocks.boot_usec = 104 * SEC;
+                claim_service_set_guests(service, guests);
+                assert_int_equal(service->facts->taken_usec, NOW + 2 * by);
+                assert_int_equal(comparison->n_recent, 1);
+                clocks.real_usec = 0;
+                claim_service_free(service);
+        }
+}
+
 /* Without Placement, a claim that expired before the poll ends with the next comparison that
  * succeeds. */
 static void test_expired_claims_end(void **state)
@@ -642,7 +687,7 @@ static void test_expired_claims_end(void **state)
         assert_int_equal(claims_claim(service->claims, &request, &placing, &claim, NULL, NULL), 0);
         resource_request_done(&request.resources);
         assert_int_equal(claims_extend(service->claims, claim->id, 10 * SEC, NULL), 0);
-        poll = make_poll("", 11 * SEC);
+        poll = make_poll("", 11);
         claim_service_set_snapshot(service, poll, NULL);
         for (int result = -ENOMEM; result <= 0; result += ENOMEM) {
                 memset(&world, 0, sizeof(world));
@@ -769,4 +814,5 @@ static int tear_down(void **state)
 TEST_MAIN_WITH(set_up, tear_down, test_asks_placement, test_ends, test_questions_are_left,
                test_takes_turns, test_polls, test_devices_of_an_ended_claim_are_withheld,
                test_jumps, test_clock_jump_moves_earlier_times, test_ends_of_time,
-               test_a_clock_that_is_set_moves_times, test_expired_claims_end)
+               test_a_clock_that_is_set_moves_times, test_a_clock_that_is_set_moves_the_poll,
+               test_expired_claims_end)
