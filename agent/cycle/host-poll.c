@@ -2,8 +2,9 @@
 
 /* Translates the events of a driver, which polls in its own thread, to events of the tracker, and
  * keeps the last snapshot. The driver signals its events through a file descriptor. The patience
- * timer is on while a result is expected. When it ends, the poll is reported as failed with
- * ETIMEDOUT. The message has the time since the request that timed out first. The nodename of the
+ * timer is on while a result is expected. It begins with the first request that has no result, so
+ * later requests do not extend it. When it ends, the poll is reported as failed with ETIMEDOUT. The
+ * message has the time since the request that timed out first. The nodename of the
  * first snapshot names the root provider, so a snapshot with another nodename is rejected as a
  * failed poll.
  *
@@ -30,26 +31,33 @@ struct HostPoll {
         uint64_t asked_usec; /* CLOCK_MONOTONIC of the last request */
         Snapshot *snapshot;
         bool hangs;                 /* the last poll had no result in time */
-        uint64_t silent_since_usec; /* while it hangs: CLOCK_MONOTONIC of the request that timed out
-                                       first */
+        uint64_t silent_since_usec; /* CLOCK_MONOTONIC since which a result is expected. It stays
+                                       while polls time out */
         void (*notify)(const Snapshot *snapshot, HostPollEvent event, const Error *error,
                        void *userdata);
         void *userdata;
 };
 
-/* Notes whether the last request had no result in time. */
-static void note_hanging(HostPoll *poll, bool hangs)
+/* Begins to wait for a result. */
+static void start_patience(HostPoll *poll)
 {
-        if (hangs && !poll->hangs)
-                poll->silent_since_usec = poll->asked_usec;
-        poll->hangs = hangs;
+        uint64_t patience_usec = poll->patience_usec;
+
+        if (poll->hangs)
+                patience_usec = MIN(patience_usec, HUNG_PATIENCE_USEC);
+        else
+                poll->silent_since_usec = clock_usec(CLOCK_MONOTONIC);
+        (void)sd_event_source_set_time_relative(poll->patience_timer, patience_usec);
+        (void)sd_event_source_set_enabled(poll->patience_timer, SD_EVENT_ONESHOT);
 }
 
-/* Reports the end of the expected poll. */
-static void end_poll(HostPoll *poll, const Error *error)
+/* Reports the end of a poll. again: the driver polls again for a later request. */
+static void end_poll(HostPoll *poll, bool again, const Error *error)
 {
         (void)sd_event_source_set_enabled(poll->patience_timer, SD_EVENT_OFF);
-        note_hanging(poll, error->code == ETIMEDOUT);
+        poll->hangs = error->code == ETIMEDOUT;
+        if (again)
+                start_patience(poll);
         poll->notify(poll->snapshot, HOST_POLL_ENDED, error, poll->userdata);
 }
 
@@ -64,11 +72,10 @@ static int check_name(const HostPoll *poll, const Snapshot *snapshot, Error *ret
                 poll->snapshot->nodename, snapshot->nodename);
 }
 
-/* Takes ownership of the snapshot, and keeps it unless its nodename is new. The result of a poll
- * that began before the last request is used, but does not end this request. */
+/* Takes ownership of the snapshot, and keeps it unless its nodename is new. */
 static void take_snapshot(HostPoll *poll, Snapshot *snapshot)
 {
-        bool earlier = snapshot->began_usec > 0 && snapshot->began_usec < poll->asked_usec;
+        bool again = snapshot->began_usec < poll->asked_usec;
         Error error = ERROR_NULL;
 
         if (check_name(poll, snapshot, &error) < 0) {
@@ -77,11 +84,7 @@ static void take_snapshot(HostPoll *poll, Snapshot *snapshot)
                 snapshot_unref(poll->snapshot);
                 poll->snapshot = snapshot;
         }
-        /* The driver polls again for the request that arrived during this poll. */
-        if (earlier && !error.code)
-                poll->notify(poll->snapshot, HOST_POLL_EARLIER, &error, poll->userdata);
-        else
-                end_poll(poll, &error);
+        end_poll(poll, again, &error);
 }
 
 static void handle_event(HostPoll *poll, DriverEvent *event)
@@ -91,7 +94,7 @@ static void handle_event(HostPoll *poll, DriverEvent *event)
                 take_snapshot(poll, TAKE_PTR(event->snapshot));
                 break;
         case DRIVER_EVENT_POLL_FAILED:
-                end_poll(poll, &event->error);
+                end_poll(poll, false, &event->error);
                 break;
         case DRIVER_EVENT_LOST:
                 poll->hangs = false;
@@ -124,10 +127,9 @@ static int on_patience_ended(sd_event_source *source, uint64_t usec, void *userd
         HostPoll *poll = userdata;
         Error error;
 
-        note_hanging(poll, true);
         error_setf(&error, ETIMEDOUT, "The hypervisor has not answered for %" PRIu64 " s",
                    (clock_usec(CLOCK_MONOTONIC) - poll->silent_since_usec) / USEC_PER_SEC);
-        end_poll(poll, &error);
+        end_poll(poll, false, &error);
         return 0;
 }
 
@@ -182,19 +184,13 @@ HostPoll *host_poll_free(HostPoll *poll)
 
 int host_poll_begin(HostPoll *poll, DriverPollKind kind, Error *reterr)
 {
-        uint64_t patience_usec = poll->patience_usec;
         int r;
 
         poll->asked_usec = clock_usec(CLOCK_MONOTONIC);
         r = driver_poll(poll->driver, kind);
-
-        if (r < 0) {
-                note_hanging(poll, r == -ETIMEDOUT);
+        if (r < 0)
                 return error_setf(reterr, r, "Cannot poll the hypervisor: %s", strerror(-r));
-        }
-        if (poll->hangs)
-                patience_usec = MIN(patience_usec, HUNG_PATIENCE_USEC);
-        (void)sd_event_source_set_time_relative(poll->patience_timer, patience_usec);
-        (void)sd_event_source_set_enabled(poll->patience_timer, SD_EVENT_ONESHOT);
+        if (sd_event_source_get_enabled(poll->patience_timer, NULL) == 0)
+                start_patience(poll);
         return 0;
 }

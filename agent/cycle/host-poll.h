@@ -14,7 +14,6 @@
 /* The events that the owner is notified of. */
 typedef enum HostPollEvent {
         HOST_POLL_ENDED,   /* a poll succeeded or failed */
-        HOST_POLL_EARLIER, /* a poll succeeded that began before the last host_poll_begin() */
         HOST_POLL_LOST,    /* the hypervisor went away between polls; no poll ends by it */
         HOST_POLL_CHANGED, /* the host changed and should be polled soon */
 } HostPollEvent;
@@ -35,8 +34,8 @@ int host_poll_new(HostPoll **ret, sd_event *event, Driver *driver, const Snapsho
 HostPoll *host_poll_free(HostPoll *poll);
 DEFINE_CLEANUP(HostPoll *, host_poll_free);
 
-/* Begins a poll. Unless this call fails, HOST_POLL_ENDED follows, never from inside the call.
- * HOST_POLL_ENDED reports a poll that began after the call, or a poll that failed. A call during a
- * poll is allowed: the driver polls again, and the patience starts again. Returns a negative errno
- * with words. */
+/* Begins a poll. Unless this call fails, HOST_POLL_ENDED follows, never from inside the call. A
+ * call during a poll is allowed: the driver polls again. The first HOST_POLL_ENDED then reports a
+ * poll that began before the call (Snapshot.began_usec). The patience starts with the first call
+ * without a result, and again with each result. Returns a negative errno with words. */
 int host_poll_begin(HostPoll *poll, DriverPollKind kind, Error *reterr);

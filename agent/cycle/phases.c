@@ -72,7 +72,7 @@ static void on_answer(Reporter *reporter, int result, const Error *error, void *
         tracker_end_phase(userdata, result, error);
 }
 
-static void end_poll(Tracker *tracker, bool earlier, const Error *error);
+static void end_poll(Tracker *tracker, const Error *error);
 
 /* Begins a cycle: resets its state and requests a poll. A poll that cannot be requested counts as
  * failed. */
@@ -92,7 +92,7 @@ static int begin_poll(Tracker *tracker, Error *reterr)
         tracker->status.cycle_began_usec = clock_usec(CLOCK_MONOTONIC);
         retirement_begin(&tracker->retirement);
         if (host_poll_begin(tracker->poll, kind, reterr) < 0)
-                end_poll(tracker, false, reterr);
+                end_poll(tracker, reterr);
         return PHASE_WAITS;
 }
 
@@ -269,10 +269,10 @@ static void note_poll(Tracker *tracker, const Error *error)
         tracker->config.changed(tracker, tracker->config.userdata);
 }
 
-/* Handles the end of a poll, also of one without a cycle (tracker_look()). earlier: the poll began
- * before the last request, so CYCLE_POLL waits for the next result. The phase ends before the
- * guests are passed to the claims and the owner's looked() is called. */
-static void end_poll(Tracker *tracker, bool earlier, const Error *error)
+/* Handles the end of a poll, also of one without a cycle (tracker_look()). If the poll began before
+ * the cycle, CYCLE_POLL waits for the next result. The phase ends before the guests are passed to
+ * the claims and the owner's looked() is called. */
+static void end_poll(Tracker *tracker, const Error *error)
 {
         const Snapshot *snapshot = tracker->snapshot;
 
@@ -282,7 +282,8 @@ static void end_poll(Tracker *tracker, bool earlier, const Error *error)
                 tracker->maker.nodename = snapshot->nodename;
         }
         note_poll(tracker, error);
-        if (tracker->phase == CYCLE_POLL && !earlier)
+        if (tracker->phase == CYCLE_POLL &&
+            (error->code || snapshot->began_usec >= tracker->status.cycle_began_usec))
                 tracker_end_phase(tracker, 0, NULL);
         if (snapshot)
                 claim_service_set_guests(tracker->maker.claims, snapshot);
@@ -335,9 +336,8 @@ void tracker_on_host_poll(const Snapshot *snapshot, HostPollEvent event, const E
 
         switch (event) {
         case HOST_POLL_ENDED:
-        case HOST_POLL_EARLIER:
                 tracker->snapshot = snapshot;
-                end_poll(tracker, event == HOST_POLL_EARLIER, error);
+                end_poll(tracker, error);
                 break;
         case HOST_POLL_LOST:
                 note_poll(tracker, error);

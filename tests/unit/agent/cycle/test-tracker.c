@@ -76,7 +76,7 @@ int driver_poll(Driver *driver, DriverPollKind kind)
 {
         fake_reporter_note('P');
         if (world.poll_answer.type != DRIVER_EVENT_NONE)
-                post_snapshot(0);
+                post_snapshot(clock_usec(CLOCK_MONOTONIC));
         return 0;
 }
 
@@ -646,7 +646,7 @@ static void test_a_known_host_is_served(void **state)
 }
 
 /* A poll that runs when a cycle is requested has no evidence about later changes, so the cycle
- * waits for the next one. */
+ * waits for the next one. It does not wait for the poll of a later request. */
 static void test_a_cycle_waits_for_a_later_poll(void **state)
 {
         world.patience_usec = 0; /* the default */
@@ -660,9 +660,26 @@ static void test_a_cycle_waits_for_a_later_poll(void **state)
         post_snapshot(1);
         assert_true(sd_event_run(fake_reporter.event, 20 * USEC_PER_MSEC) >= 0);
         assert_string_equal(fake_reporter.did, "PP");
-        post_snapshot(UINT64_MAX);
+        world.poll_answer.type = DRIVER_EVENT_NONE;
+        assert_int_equal(tracker_look(world.tracker, NULL), 0);
+        world.poll_answer.type = DRIVER_EVENT_SNAPSHOT;
+        post_snapshot(tracker_view(world.tracker).status->cycle_began_usec);
         run_until_told(1);
-        assert_string_equal(fake_reporter.did, "PPRW");
+        assert_string_equal(fake_reporter.did, "PPPRW");
+}
+
+/* Requests while the hypervisor hangs do not extend the patience. */
+static void test_a_hang_is_noticed_in_spite_of_requests(void **state)
+{
+        world.patience_usec = 300 * USEC_PER_MSEC;
+        start(&reporter_config, false);
+        world.poll_answer.type = DRIVER_EVENT_NONE;
+        assert_int_equal(tracker_sync(world.tracker, TRACKER_SYNC, on_told, NULL), 0);
+        for (int i = 0; i < 100 && world.n_told == 0; i++) {
+                assert_true(sd_event_run(fake_reporter.event, 20 * USEC_PER_MSEC) >= 0);
+                assert_int_equal(tracker_look(world.tracker, NULL), 0);
+        }
+        assert_int_equal(world.told.code, ETIMEDOUT);
 }
 
 static void test_a_request_during_a_cycle_gets_its_own(void **state)
@@ -866,7 +883,8 @@ static void test_claims_get_the_sharing_providers(void **state)
 }
 
 TEST_MAIN_WITH(set_up, tear_down, test_cycles, test_times_and_progress, test_a_known_host_is_served,
-               test_a_cycle_waits_for_a_later_poll, test_a_request_during_a_cycle_gets_its_own,
+               test_a_cycle_waits_for_a_later_poll, test_a_hang_is_noticed_in_spite_of_requests,
+               test_a_request_during_a_cycle_gets_its_own,
                test_host_events_do_not_delay_a_requested_cycle, test_host_events_begin_a_cycle,
                test_slow_checks, test_message_has_the_time_without_an_answer,
                test_without_placement_the_remembered_host_is_used,
