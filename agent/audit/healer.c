@@ -22,6 +22,7 @@
 
 #include "agent/audit/evidence.h"
 #include "agent/guests/claim-share.h"
+#include "agent/guests/comparison.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 #include "report/consumers.h"
@@ -131,17 +132,22 @@ static void note_healed(Healer *healer)
                   finding->text, finding->evidence);
 }
 
-/* Returns true if the guest of the finding can be here again since the audit: it runs, or its claim
- * was returned to a caller. */
+/* Returns true if the guest of the finding can be here: it runs or is no domain, or its claim was
+ * returned to a caller since the audit. */
 static bool can_be_back(const Healer *healer, const AuditFinding *finding)
 {
         const ClaimService *service = healer->order.claims;
         const HostDomain *domain =
                 service->facts ? host_facts_find_domain(service->facts, &finding->consumer) : NULL;
 
+        _cleanup_(claim_freep) Claim *claim = NULL;
+
         for (size_t i = 0; i < service->comparison.n_recent; i++)
                 if (service->comparison.recent[i].claim_id == finding->claim_id)
                         return true;
+        if (service->claims && claims_get(service->claims, finding->claim_id, &claim, NULL) == 0 &&
+            claim_service_can_have_other(service, claim))
+                return true;
         return domain && domain->running;
 }
 
@@ -158,7 +164,7 @@ static int end_claim(Healer *healer, AuditFinding *finding)
 
         if (can_be_back(healer, finding) ||
             !claim_service_lock_consumer(healer->order.claims, &finding->consumer)) {
-                r = error_setf(&error, EBUSY, "The guest is here again, or a claim of it is made");
+                r = error_setf(&error, EBUSY, "The guest can be here, or a claim of it is made");
                 note_failure(healer, REPORT_E_CONFLICT, &error);
                 return r;
         }

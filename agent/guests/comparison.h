@@ -6,6 +6,7 @@
  * Main thread; blocks on the disk of the claim database, and reads /proc and cgroup v2
  * (agent/guests/process.h). */
 
+#include "agent/guests/process.h"
 #include "agent/guests/reconcile.h"
 #include "report/reporter.h"
 
@@ -26,6 +27,16 @@ void claim_service_set_guests(ClaimService *service, const Snapshot *snapshot);
  * started_only. Returns false if the claims cannot be read, or if the driver does not know the
  * guests. */
 bool claim_service_has_guest(ClaimService *service, const Uuid *consumer);
+
+/* Returns true if the claim can have a guest that is no domain of the last poll: the process that
+ * it names is alive, or it names none and the driver does not know the guests. */
+static inline bool claim_service_can_have_other(const ClaimService *service, const Claim *claim)
+{
+        const Snapshot *snapshot = service->comparison.snapshot;
+
+        return claim->process[0] ? process_is_alive(claim->process)
+                                 : snapshot && snapshot->guests_unknown;
+}
 
 /* Records that the guest stopped, even if the last poll shows it running. The next poll replaces
  * this. */

@@ -18,6 +18,7 @@
 #include <inttypes.h>
 
 #include "agent/guests/claim-share.h"
+#include "agent/guests/comparison.h"
 #include "agent/guests/process.h"
 #include "agent/placing/task.h"
 #include "base/log.h"
@@ -400,20 +401,31 @@ static bool is_without_request(const Claim *claim)
         return claim->request[0] == '\0' && claim->state == CLAIM_STATE_CLAIMED;
 }
 
-/* Releases a placed claim that the new claim must replace, if the host has no guest of the
- * consumer: no domain, and no process that is alive. There are two cases. The claim has other
- * allocations than the consumer in Placement, because the guest left and was placed here again. Or
- * the claim has no request, and this caller has one. */
+/* Returns true if the host can have a guest of the claim. The request can name a process that the
+ * claim does not name. A claim without a request has no guest yet, except a domain. */
+static bool can_have_guest(const ClaimTask *task, const Claim *claim)
+{
+        const ClaimService *service = task->queue->config.service;
+
+        if (!service->facts || host_facts_find_domain(service->facts, &task->consumer))
+                return true;
+        if (is_without_request(claim))
+                return false;
+        return claim_service_can_have_other(service, claim) ||
+               (!claim->process[0] && task->request->process[0] &&
+                process_is_alive(task->request->process));
+}
+
+/* Releases a placed claim that the new claim must replace, if the host has no guest of it. There
+ * are two cases. The claim has other allocations than the consumer in Placement, because the guest
+ * left and was placed here again. Or the claim has no request, and this caller has one. */
 static void end_of_before(ClaimTask *task, Claims *claims)
 {
-        const HostFacts *facts = task->queue->config.service->facts;
         _cleanup_(claim_freep) Claim *claim = NULL;
         bool without_request;
 
         if (claims_find(claims, &task->consumer, task->request->resize_target, &claim, NULL) != 0 ||
-            claim->write_state != CLAIM_WRITE_NONE || !facts ||
-            host_facts_find_domain(facts, &task->consumer) ||
-            (claim->process[0] && process_is_alive(claim->process)))
+            claim->write_state != CLAIM_WRITE_NONE || can_have_guest(task, claim))
                 return;
         without_request = is_without_request(claim);
         if (!without_request && claim_share_is(claim, task->seen))

@@ -18,7 +18,6 @@
 
 #include "agent/guests/claim-share.h"
 #include "agent/guests/comparison.h"
-#include "agent/guests/process.h"
 #include "agent/placing/task.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -81,19 +80,16 @@ static int write_late(ClaimTask *task, const HostView *view, Error *reterr)
 
 /* Returns 1 for an evacuated guest, given that its consumer has no allocations here: it has some
  * elsewhere, and the guest, which ran here, does not run here any more. Returns -EAGAIN if the
- * guest was not read yet, else 0, also where the hypervisor does not list guests and for a process
- * that is alive. */
+ * guest was not read yet, else 0, also if the guest can be no domain. */
 static int is_gone(const ClaimTask *task)
 {
         const ClaimService *service = task->queue->config.service;
-        const Snapshot *snapshot = service->comparison.snapshot;
         const HostDomain *domain =
                 service->facts ? host_facts_find_domain(service->facts, &task->claim->consumer)
                                : NULL;
 
         if (task->claim->state != CLAIM_STATE_CONFIRMED || task->seen->n_allocations == 0 ||
-            (snapshot && snapshot->guests_unknown) ||
-            (task->claim->process[0] && process_is_alive(task->claim->process)))
+            claim_service_can_have_other(service, task->claim))
                 return 0;
         if (!service->facts || (domain && domain->unread))
                 return -EAGAIN;

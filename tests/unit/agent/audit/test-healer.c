@@ -73,6 +73,7 @@ typedef struct Case {
         bool only_other;       /* the operator named the other consumer */
         bool locked;           /* a claim is made for the consumer */
         bool runs;             /* its guest runs here since the audit */
+        bool guests_unknown;   /* the driver does not know the guests */
         const char *meanwhile; /* allocations that another client writes; NULL: none */
         FakeTrouble trouble;
         bool lasts;
@@ -110,6 +111,7 @@ static void heal(Agent *agent, const Case *row, AuditFinding findings[static 2])
         HostDomain domain = { .uuid = i, .name = (char *)"i", .running = true };
         const HostFacts facts = { .devices = &device, .n_devices = 1 };
         const HostFacts now = { .domains = &domain, .n_domains = row->runs };
+        Snapshot snapshot = { .guests_unknown = row->guests_unknown };
         const AuditInput input = { .tree = agent->all, .root = host, .facts = &facts };
         HealerOrder order = { .claims = &agent->service,
                               .input = &input,
@@ -139,11 +141,13 @@ static void heal(Agent *agent, const Case *row, AuditFinding findings[static 2])
         fake_placement_trouble(row->trouble, 0, row->lasts);
         agent->n_healed = row->locked;
         agent->service.facts = row->runs ? &now : NULL;
+        agent->service.comparison.snapshot = &snapshot;
         assert_int_equal(healer_begin(&healer, &order, on_healed, NULL), 0);
         run(agent);
         healer_free(healer);
         allocations_free(order.consumers);
         agent->service.facts = NULL;
+        agent->service.comparison.snapshot = NULL;
 }
 
 #define HELD     "host VCPU=2,other VCPU=1"
@@ -183,6 +187,9 @@ static void test_ends_of_claims(void **state)
                 { "the claim stays if its guest is here again", HELD, "VCPU=2",
                   .remedy = AUDIT_REMEDY_END_CLAIM, .runs = true, .outcomes = { AUDIT_FAILED },
                   .trace = "d", .left = HELD },
+                { "and if its guest can be no domain", HELD, "VCPU=2",
+                  .remedy = AUDIT_REMEDY_END_CLAIM, .guests_unknown = true,
+                  .outcomes = { AUDIT_FAILED }, .trace = "d", .left = HELD },
                 { "and while another claim is made", HELD, "VCPU=2",
                   .remedy = AUDIT_REMEDY_END_CLAIM, .locked = true, .outcomes = { AUDIT_FAILED },
                   .trace = "d", .left = HELD },
