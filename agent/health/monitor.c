@@ -440,6 +440,10 @@ static int handle_finding(HealthMonitor *monitor, const HealthMessage *finding)
                 facts.is_offered = true;
                 facts.cordon = cordon_get_state(monitor->config.cordon, host.tree,
                                                 &monitor->config.root, device);
+                /* After the clock was set back, a time in the future says nothing about the cases
+                 * that follow. */
+                if (facts.cordon.lifted_usec > clock_usec(CLOCK_REALTIME))
+                        facts.cordon.lifted_usec = 0;
                 facts.is_reported = health_record_has(&monitor->record, device, finding->rule);
                 why = nova_mode_refuses(host.nova,
                                         cordon_action(host.tree, &monitor->config.root, device));

@@ -4,8 +4,12 @@
 
 #include "agent/health/monitor.h"
 
+#include <inttypes.h>
+
 #include "agent/health/record.h"
+#include "base/clock.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "tests/fixtures/host.h"
 #include "tests/fixtures/scratch-folder.h"
 
@@ -40,7 +44,7 @@ static int begin(void **state)
 
         scene.folder = scratch_folder_make();
         scene.errors[0] = '\0';
-        scene.tree = make_tree("host VCPU=8");
+        scene.tree = make_tree("host VCPU=8; host_0000:C1:00.0<host CARD=1");
         scene.snapshot = host_new("");
         assert_true(sd_event_new(&scene.event) >= 0);
         assert_int_equal(cordon_new(&scene.cordon, scene.folder, false, NULL), 0);
@@ -89,6 +93,7 @@ static void expect_of_script(const char *script, const char *errors)
         expect(path, errors);
 }
 
+#define CARD  "0000:c1:00.0"
 #define STATE "{\"kind\": \"state\", \"n_rules\": 1, \"cursor\": \"\", \"text\": \""
 
 /* The helper gets the position. A line can arrive in two parts. */
@@ -111,10 +116,43 @@ static void test_a_line_that_is_too_long(void **state)
                          "A message of compute-agent-health: Bad message");
 }
 
+/* Returns the number of devices that a rule reports. The first case is 10 s old. A person has
+ * lifted a cordon of the device at a time relative to now. */
+static size_t count_reported(int64_t lifted_usec)
+{
+        const Uuid root = make_uuid("host");
+        uint64_t now = clock_usec(CLOCK_REALTIME);
+        _cleanup_free_ char *script = text_format(
+                "#!/bin/sh\n"
+                "echo '{\"kind\":\"finding\",\"rule\":\"r\",\"address\":\"" CARD "\","
+                "\"line\":\"l\",\"boot_id\":\"\",\"last_usec\":%" PRIu64 ",\"first_usec\":%" PRIu64
+                ",\"within_usec\":1,\"guests\":0,\"lift\":\"never\",\"reports\":true}'\n"
+                "echo '" STATE "b\"}'\nexec sleep 60\n",
+                now, now - 10 * USEC_PER_SEC);
+
+        assert_int_equal(cordon_set(scene.cordon, scene.tree, &root, CARD, "", "p", NULL, 1, NULL),
+                         0);
+        assert_int_equal(cordon_lift(scene.cordon, scene.tree, &root, CARD, NULL,
+                                     now + (uint64_t)lifted_usec, NULL),
+                         1);
+        expect_of_script(script, lifted_usec < 0 ? "b" : "none; b");
+        return scene.view.n_reported;
+}
+
+/* A lift hides earlier cases. A lift in the future, from a time when the clock was ahead, hides
+ * none. */
+static void test_a_lift_before_the_clock_was_set_back(void **state)
+{
+        assert_int_equal(count_reported(-1), 0);
+        scene.errors[0] = '\0';
+        assert_int_equal(count_reported(3600 * (int64_t)USEC_PER_SEC), 1);
+}
+
 static void test_a_program_that_is_missing(void **state)
 {
         expect("/nonexistent/helper", "/nonexistent/helper: No such file or directory");
 }
 
 TEST_MAIN_AFTER(log_set_level(LOG_EMERG), begin, end, test_lines, test_a_helper_that_is_killed,
-                test_a_line_that_is_too_long, test_a_program_that_is_missing)
+                test_a_line_that_is_too_long, test_a_lift_before_the_clock_was_set_back,
+                test_a_program_that_is_missing)
