@@ -344,26 +344,24 @@ static const char *find_offered(const HealthMonitor *monitor, const HealthHost *
                        : NULL;
 }
 
-/* Notes the claims that have had the device since before the last case. None if they cannot be
- * read. A claim that ended is no evidence, because it is unknown whether it had the device at that
- * time. */
+/* Notes the guests whose claims have had the device since before the last case. None if they cannot
+ * be read. A claim that ended is no evidence, because it is unknown whether it had the device at
+ * that time. */
 static void note_guests(HealthMonitor *monitor, const HealthMessage *finding)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };
         Claims *claims = monitor->config.claims->claims;
 
-        if (!claims || claims_list(claims, CLAIMS_WITH_DEVICES, NULL, &list, NULL) != 0)
+        if (!claims || claims_list(claims, CLAIMS_OF_DEVICE, finding->address, &list, NULL) != 0)
                 return;
         for (size_t i = 0; i < list.n_claims; i++) {
                 const Claim *claim = list.claims[i];
 
-                for (size_t j = 0; j < claim->n_devices; j++)
-                        if (strcmp(claim->devices[j].address, finding->address) == 0 &&
-                            claim->created_usec <= finding->last_usec) {
-                                health_sightings_note(&monitor->record.sightings, finding,
-                                                      &claim->consumer);
-                                monitor->is_changed = true;
-                        }
+                if (claim->created_usec > finding->last_usec)
+                        continue;
+                health_sightings_note(&monitor->record.sightings, finding,
+                                      uuid_empty(&claim->guest) ? &claim->consumer : &claim->guest);
+                monitor->is_changed = true;
         }
 }
 

@@ -394,6 +394,10 @@ class TestStandalone(EnvCase):
         for _ in range(3):
             self.write(line)
             time.sleep(1)
+        # A migration that takes the claim over is no other guest.
+        agent.ctl('move', first['consumer'], str(uuid.uuid4()))
+        self.write(line)
+        time.sleep(1)
         self.assertEqual(agent.status()['devices_unhealthy'], '')
         agent.ctl('release', first['id'])
         self.assertEqual(agent.claim('CUSTOM_VF=1')['devices'][0]['address'], address)
