@@ -562,7 +562,7 @@ static int run_turn(ComparisonRun *run, Error *reterr)
 /* Ends a comparison with its result. A failure makes it due again, and so do consumers that must be
  * read first. If it is due again already, because it left out an action or has old guests, the
  * allocations of the providers are read again, too. Without Placement, a comparison that succeeded
- * also ends claims that expired. */
+ * and is not due again also ends claims that expired. */
 static void finish_run(ComparisonRun *run, int result, const Error *error)
 {
         ClaimService *service = run->service;
@@ -581,8 +581,9 @@ static void finish_run(ComparisonRun *run, int result, const Error *error)
         else if (is_urgent(comparison))
                 comparison->urgent_usec = 0;
         /* A claim that expired after the begin of the poll can have a guest that the poll missed.
-         * So the begin of the poll is the limit. */
-        if (result == 0 && service->claims && run->access == RECONCILE_NO_PLACEMENT)
+         * So the begin of the poll is the limit. An action that was left out can be the
+         * confirmation of a claim. */
+        if (!comparison->is_due && service->claims && run->access == RECONCILE_NO_PLACEMENT)
                 expire(service, comparison->facts.taken_usec);
 }
 
