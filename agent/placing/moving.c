@@ -19,6 +19,7 @@
 
 #include "agent/guests/claim-share.h"
 #include "agent/placing/task.h"
+#include "base/log.h"
 
 /* Returns true if the source has no claim and the target has one, so the move was done before. *ret
  * is then the claim of the target. */
@@ -73,7 +74,8 @@ static bool begin(ClaimTask *task)
 
 /* Ends the move in the database, and the task. reported NULL: the move was not done, so the claim
  * stays with the source. It also stays if the target has got a claim since the move began. ours:
- * the agent's request did it. A result that is not 0 is passed on to the caller. */
+ * the agent's request did it. A result that is not 0 is passed on to the caller. Without a caller
+ * it is logged, because nothing is left to settle. */
 static void end_move(ClaimTask *task, const ClaimReported *reported, bool ours, int result,
                      const Error *error)
 {
@@ -88,7 +90,12 @@ static void end_move(ClaimTask *task, const ClaimReported *reported, bool ours, 
                            task->moving.move.to.text);
                 r = claims_end_move(claims, &task->moving.move, NULL, false, &words);
         }
-        if (r == 0)
+        if (r == 0 && result != 0 && task->moving.repairs)
+                log_event(LOG_NOTICE, NULL,
+                          LOG_FIELDS(LOG_FIELD_CONSUMER, task->moving.move.from.text),
+                          "Gave up the move of the claim of %s: %s.", task->moving.move.from.text,
+                          words.text);
+        else if (r == 0)
                 r = result;
         if (r == 0 && claims_find(claims, &task->moving.move.to, false, &claim, NULL) == 0) {
                 claim_free(task->claim);

@@ -60,31 +60,48 @@ static void test_nothing_to_move(void **state)
         agent_end(&agent);
 }
 
-/* The answer of a move is lost, and the target gets a claim of its own before the move is settled.
- * The move ends, and later pending writes are sent. */
-static void test_the_target_has_a_claim_meanwhile(void **state)
+/* A move is lost, or only its answer, and the target gets a claim or allocations of its own before
+ * the move is settled. The move ends, and the same round sends later pending writes. */
+static void test_the_target_has_resources_meanwhile(void **state)
 {
-        Agent agent;
-        char text[256];
+        static const struct {
+                FakeTrouble trouble;
+                Step step;
+                const char *claims;
+        } cases[] = {
+                { FAKE_TROUBLE_CUT,
+                  { CLAIM, "m", "VCPU=2" },
+                  "i: VCPU=2 on host; m: VCPU=2 on host; m: VCPU=1 on host" },
+                { FAKE_TROUBLE_LOST,
+                  { PLACE, "m", "host VCPU=2" },
+                  "i: VCPU=2 on host; m: VCPU=1 on host" },
+        };
 
-        agent_begin(&agent, *state, CLAIM_MODE_AUTO);
-        assert_true(do_step(&agent, &(Step){ CLAIM, "i", "VCPU=2" }));
-        fake_placement_trouble(FAKE_TROUBLE_CUT, 2, false);
-        assert_false(do_step(&agent, &(Step){ MOVE, "i", "m" }));
-        assert_int_equal(count_pending_writes(&agent).n_moves, 1);
-        fake_placement_trouble(FAKE_TROUBLE_NONE, 0, false);
-        assert_true(do_step(&agent, &(Step){ CLAIM, "m", "VCPU=2" }));
-        claim_queue_tend(agent.queue, true, false);
-        assert_true(do_step(&agent, &(Step){ CLAIM, "x", "VCPU=1" }));
-        claim_queue_tend(agent.queue, false, false);
-        assert_int_equal(count_pending_writes(&agent).n_writes, 1);
-        for (int i = 0; i < 2; i++)
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                PendingWrites pending_writes;
+                Agent agent;
+                char text[256];
+
+                agent_begin(&agent, *state, CLAIM_MODE_AUTO);
+                assert_true(do_step(&agent, &(Step){ CLAIM, "i", "VCPU=2" }));
+                fake_placement_trouble(cases[i].trouble, 2, false);
+                assert_false(do_step(&agent, &(Step){ MOVE, "i", "m" }));
+                assert_int_equal(count_pending_writes(&agent).n_moves, 1);
+                fake_placement_trouble(FAKE_TROUBLE_NONE, 0, false);
+                assert_true(do_step(&agent, &cases[i].step));
+                claim_queue_tend(agent.queue, true, false);
+                assert_true(do_step(&agent, &(Step){ CLAIM, "x", "VCPU=1" }));
+                claim_queue_tend(agent.queue, false, false);
+                assert_int_equal(count_pending_writes(&agent).n_writes, 1);
                 settle(&agent);
-        assert_false(is_owing(&agent));
-        describe(&agent, text);
-        assert_string_equal(text, "i: VCPU=2 on host; m: VCPU=2 on host; m: VCPU=1 on host");
-        agent_end(&agent);
+                assert_string_equal(claim_queue_count_pending_writes(agent.queue, &pending_writes),
+                                    "");
+                assert_false(is_owing(&agent));
+                describe(&agent, text);
+                assert_string_equal(text, cases[i].claims);
+                agent_end(&agent);
+        }
 }
 
 TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown, test_moves,
-                test_nothing_to_move, test_the_target_has_a_claim_meanwhile)
+                test_nothing_to_move, test_the_target_has_resources_meanwhile)
