@@ -703,6 +703,20 @@ static ClaimTask *next_write(ClaimQueue *queue, Claims *claims)
         }
 }
 
+/* Notes that no task of the round failed. Work that is still pending waits, for example for a guest
+ * that was not read. So not all is reported yet. */
+static void note_success(ClaimQueue *queue)
+{
+        PendingWrites pending_writes;
+
+        (void)claim_queue_count_pending_writes(queue, &pending_writes);
+        if (pending_writes_sum(&pending_writes) == 0)
+                note_trouble(queue, "");
+        else if (queue->trouble[0])
+                snprintf(queue->trouble, sizeof(queue->trouble),
+                         "waiting for a guest or for another request");
+}
+
 /* Starts the next task of the round: removals first, then moves, then writes. Without one, ends the
  * round. */
 static void settle_next(ClaimQueue *queue)
@@ -724,7 +738,7 @@ static void settle_next(ClaimQueue *queue)
                 return;
         }
         if (!queue->failed)
-                note_trouble(queue, "");
+                note_success(queue);
         notify_settled(queue);
         if (queue->again)
                 claim_queue_settle_soon(queue);
