@@ -34,18 +34,20 @@
 #define BUSY_USEC    (5 * USEC_PER_SEC)
 #define DOCUMENT_MAX ((size_t)16 << 20)
 
-/* Adds the devices of a claim that have an address and are no mediated devices. */
+/* Adds the devices of a claim that have an address. For a mediated device this is the address of
+ * the function above it, which has no type of its own. */
 static int add_devices(json_t *array, const Claim *claim)
 {
         for (size_t i = 0; i < claim->n_devices; i++) {
                 const ClaimDevice *device = &claim->devices[i];
                 json_t *item;
 
-                if (!device->address || !device->address[0] || !uuid_empty(&device->mdev))
+                if (!device->address || !device->address[0])
                         continue;
-                item = json_pack("{sI ss ss ss}", "id", (json_int_t)claim->id, "state",
-                                 claim_state_to_text(claim->state), "address", device->address,
-                                 "type", device->mdev_type ? device->mdev_type : "");
+                item = json_pack(
+                        "{sI ss ss ss}", "id", (json_int_t)claim->id, "state",
+                        claim_state_to_text(claim->state), "address", device->address, "type",
+                        device->mdev_type && uuid_empty(&device->mdev) ? device->mdev_type : "");
                 if (json_array_append_new(array, item) < 0)
                         return -ENOMEM;
         }

@@ -2,8 +2,8 @@
 #pragma once
 
 /* Reads the living claims of functions, and the devices that must be cleaned, from the agent's
- * database. Claims of mediated devices, and devices that are not on PCI, are left out. A dirty
- * device without a PCI address is an error.
+ * database. A mediated device counts as the function above it, without a type. Devices that are not
+ * on PCI are left out. A dirty device without a PCI address is an error.
  *
  * The folder of the database belongs to the agent, which is not root. So a child process becomes
  * the owner of the folder and reads a copy of the database, and this process reads the child's

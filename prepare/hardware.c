@@ -5,11 +5,13 @@
  * links driver and virtfnN. Those of a function are nvidia/current_vgpu_type, the links driver and
  * iommu_group, and the folder vfio-dev. Those of a device to clean are vendor, device and the link
  * physfn. Each process has its descriptors in PROC/PID/fd, and a VFIO handle is a link to
- * /dev/vfio/GROUP, /dev/vfio/noiommu-GROUP or /dev/vfio/devices/vfioN.
+ * /dev/vfio/GROUP, /dev/vfio/noiommu-GROUP or /dev/vfio/devices/vfioN. The mediated devices of all
+ * devices are the links SYS/bus/mdev/devices/UUID to .../PARENT/UUID.
  *
  * A descriptor of an IOMMU group counts for each function of the group. A path below another mount
  * of /dev ends in the same words, so only the end is compared, from "/vfio/" on. If the descriptors
- * of any process cannot be read, each function that is not seen open is unknown. A link that is
+ * of any process, or the mediated devices, cannot be read, each function that is not seen in use is
+ * unknown. A link that is
  * missing or cannot be read means that there is none, and a missing file of SR-IOV counts as 0. A
  * number, or vfio-dev, that cannot be read makes the card or the function unreadable, and the
  * others are still read. An unreadable function that is not seen open is unknown. A card with more
@@ -257,46 +259,66 @@ static bool is_handle(const PrepareFunction *function, const char *target)
         return is_word(place, function->group);
 }
 
-static void note_target(PrepareHost *host, const char *target)
+/* Returns true if a mediated device with this link target is below the function. */
+static bool is_parent(const PrepareFunction *function, const char *target)
 {
-        for (size_t i = 0; i < host->n_cards; i++)
-                for (size_t j = 0; j < host->cards[i].n_functions; j++)
-                        if (is_handle(&host->cards[i].functions[j], target))
-                                host->cards[i].functions[j].open = PREPARE_OPEN_YES;
+        const char *end = strrchr(target, '/');
+        size_t n = strlen(function->address);
+
+        return end && (size_t)(end - target) > n && end[-1 - (ptrdiff_t)n] == '/' &&
+               strncmp(end - n, function->address, n) == 0;
 }
 
-/* Marks each function that a descriptor of the process names as open. Returns 0 also if the process
- * or a descriptor is gone, -ENOMEM, or the negative errno of a folder or link that cannot be
- * read. */
-static int read_process(const PreparePaths *paths, const char *pid, PrepareHost *host)
+/* Marks the functions that the target of a link concerns. An open function stays open. */
+static void note_target(PrepareHost *host, const char *target, PrepareOpen kind)
 {
-        _cleanup_free_ char *path = text_format("%s/%s/fd", paths->proc, pid);
+        for (size_t i = 0; i < host->n_cards; i++)
+                for (size_t j = 0; j < host->cards[i].n_functions; j++) {
+                        PrepareFunction *function = &host->cards[i].functions[j];
+
+                        if (function->open != PREPARE_OPEN_YES &&
+                            (kind == PREPARE_OPEN_MDEV ? is_parent(function, target)
+                                                       : is_handle(function, target)))
+                                function->open = kind;
+                }
+}
+
+/* Marks each function that a link of the folder concerns: a descriptor of a process, or a mediated
+ * device. Returns 0 also if the folder or a link is gone, or the negative errno of a folder or link
+ * that cannot be read. */
+static int read_links(const char *path, PrepareHost *host, PrepareOpen kind)
+{
         const struct dirent *entry;
         char target[TARGET_MAX];
         DIR *folder;
         int r = 0;
 
-        if (!path)
-                return -ENOMEM;
         folder = opendir(path);
         if (!folder)
                 return errno == ENOENT || errno == ESRCH ? 0 : -errno;
         while ((errno = 0, entry = readdir(folder))) {
                 ssize_t n;
 
-                if (!isdigit((unsigned char)entry->d_name[0]))
+                if (entry->d_name[0] == '.')
                         continue;
                 n = readlinkat(dirfd(folder), entry->d_name, target, sizeof(target) - 1);
                 if (n < 0 && errno != ENOENT && errno != ESRCH)
                         r = -errno;
                 target[MAX(n, 0)] = '\0';
-                if (strstr(target, "/vfio/"))
-                        note_target(host, target);
+                if (kind == PREPARE_OPEN_MDEV || strstr(target, "/vfio/"))
+                        note_target(host, target, kind);
         }
         if (errno != 0 && errno != ENOENT && errno != ESRCH)
                 r = -errno;
         closedir(folder);
         return r;
+}
+
+static int read_process(const PreparePaths *paths, const char *pid, PrepareHost *host)
+{
+        _cleanup_free_ char *path = text_format("%s/%s/fd", paths->proc, pid);
+
+        return path ? read_links(path, host, PREPARE_OPEN_YES) : -ENOMEM;
 }
 
 static void set_all_closed(PrepareHost *host)
@@ -320,12 +342,15 @@ static void set_unknown(PrepareHost *host, bool all)
 
 int prepare_read_open(const PreparePaths *paths, PrepareHost *host, Error *reterr)
 {
-        DIR *folder = opendir(paths->proc);
+        _cleanup_free_ char *mdevs = text_format("%s/bus/mdev/devices", paths->sys);
+        DIR *folder = mdevs ? opendir(paths->proc) : NULL;
         const struct dirent *entry;
         bool unknown = !folder;
-        int r = 0;
+        int r = mdevs ? 0 : -ENOMEM;
 
         set_all_closed(host);
+        if (mdevs && read_links(mdevs, host, PREPARE_OPEN_MDEV) < 0)
+                unknown = true;
         while (folder && r == 0 && (errno = 0, entry = readdir(folder))) {
                 if (!isdigit((unsigned char)entry->d_name[0]))
                         continue;

@@ -48,8 +48,8 @@ static int64_t find_owner(const DeviceSet *set, const PrepareClaims *claims,
         return 0;
 }
 
-/* Returns whether a process has a device of the partition open. A device that was not read
- * counts as unknown. */
+/* Returns whether a device of the partition is in use. A device that a process has open comes
+ * first. One that was not read counts as unknown. */
 static PrepareOpen find_open(const PartitionFacts *facts, const DevicePartition *partition)
 {
         PrepareOpen open = PREPARE_OPEN_NO;
@@ -62,7 +62,7 @@ static PrepareOpen find_open(const PartitionFacts *facts, const DevicePartition 
                                 found = facts->functions[i].open;
                 if (found == PREPARE_OPEN_YES)
                         return found;
-                if (found == PREPARE_OPEN_UNKNOWN)
+                if (found != PREPARE_OPEN_NO)
                         open = found;
         }
         return open;
@@ -144,6 +144,8 @@ const char *partition_plan_waits(const HostShapes *shapes, const PartitionFacts 
         switch (find_open(facts, partition)) {
         case PREPARE_OPEN_YES:
                 return "a process has one of its devices open";
+        case PREPARE_OPEN_MDEV:
+                return "one of its devices has mediated devices";
         case PREPARE_OPEN_UNKNOWN:
                 return "it is not known whether a process has one of its devices open";
         default:
@@ -192,7 +194,7 @@ static PartitionStep plan_claims(const DeviceSet *set, const PartitionFacts *fac
                 if (!partition || is_blocked(set, facts->record, partition))
                         continue;
                 open = find_open(facts, partition);
-                if (open == PREPARE_OPEN_UNKNOWN)
+                if (open != PREPARE_OPEN_NO && open != PREPARE_OPEN_YES)
                         continue;
                 return (PartitionStep){ .kind = open == PREPARE_OPEN_YES ? PARTITION_STEP_ADOPT
                                                                          : PARTITION_STEP_ACTIVATE,

@@ -9,13 +9,15 @@
  *
  * Rules of the decision:
  *
- *   - A function that a process has open never changes. If that is not known, it counts as open.
+ *   - A function that a process has open, or that has mediated devices, never changes. If that is
+ *     not known, it counts as open.
  *   - A function with the type that its claim needs never changes, and neither does a vGPU whose
  *     claim needs no type.
  *   - A function of a pending claim gets no type, and loses no type that the claim needs.
  *   - Nothing is cleared while the claims are not completely known.
  *   - The number of functions is only replaced while all functions of the card are free: no claim,
- *     no open handle and no type. The claims must be completely known for that. */
+ *     no open handle, no mediated device and no type. The claims must be completely known for that.
+ */
 
 #include "drivers/host/host-config.h"
 #include "drivers/host/snapshot.h"
@@ -26,7 +28,9 @@
 typedef enum PrepareOpen {
         PREPARE_OPEN_NO,
         PREPARE_OPEN_YES,
-        PREPARE_OPEN_UNKNOWN, /* the function or the descriptors of a process cannot be read */
+        PREPARE_OPEN_MDEV,    /* mediated devices are below it, which guests can have */
+        PREPARE_OPEN_UNKNOWN, /* the function, the descriptors of a process or the mediated devices
+                                 cannot be read */
 } PrepareOpen;
 
 /* A virtual function. */
@@ -64,13 +68,14 @@ typedef struct PrepareHost {
 
 void prepare_host_done(PrepareHost *host);
 
-/* A function that a living claim has. */
+/* A function that a living claim has, or that is below a mediated device of the claim. */
 typedef struct PrepareClaim {
         int64_t id;
         bool is_pending;
         bool is_confirmed;
         char address[PCI_ADDRESS_SIZE];
-        uint64_t type; /* 0: the claim is of the function itself, or its type is not of NVIDIA */
+        uint64_t type; /* 0: the claim is of the function itself or of a mediated device, or its
+                          type is not of NVIDIA */
 } PrepareClaim;
 
 /* A device that the agent wants cleaned: its guest is gone. */
@@ -89,7 +94,8 @@ typedef struct PrepareClaims {
 
 void prepare_claims_done(PrepareClaims *claims);
 
-/* Returns the living claim of an address, or NULL. Borrowed. */
+/* Returns a living claim of an address, or NULL. Only mediated devices of one address can have
+ * several. Borrowed. */
 const PrepareClaim *prepare_find_claim(const PrepareClaims *claims, const char *address);
 
 /* The kinds of steps, in the order of their execution. After the steps of one of the first five

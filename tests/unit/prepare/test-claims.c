@@ -19,10 +19,14 @@ static void test_claims_of_the_database(void **state)
         put_claim(f, 3, "pending", "0000:c1:00.6", "nvidia-5");
         put_claim(f, 4, "confirmed", "0000:c1:00.7", "");
         put_claim(f, 5, "confirmed", "0000:41:00.0", "i915-GVTg_V5_4");
+        put_claim(f, 6, "confirmed", "0000:c1:01.0", "nvidia-5");
+        free(run_sql(f->claims->path,
+                     "UPDATE claim_devices SET mdev_uuid ="
+                     " 'a297db4a-f4c2-11e6-90f6-d3b88d6c9525' WHERE claim_id = 6"));
         if (prepare_read_claims(f->config, &claims, &error) < 0)
                 fail_msg("%s", error.text);
         assert_true(claims.complete);
-        assert_int_equal(claims.n_items, 5);
+        assert_int_equal(claims.n_items, 6);
         assert_int_equal(claims.items[0].id, 1);
         assert_string_equal(claims.items[0].address, "0000:c1:00.4");
         assert_int_equal(claims.items[0].type, 1428);
@@ -31,6 +35,8 @@ static void test_claims_of_the_database(void **state)
         assert_true(claims.items[2].is_pending);
         assert_int_equal(claims.items[3].type, 0);
         assert_int_equal(claims.items[4].type, 0);
+        assert_string_equal(claims.items[5].address, "0000:c1:01.0");
+        assert_int_equal(claims.items[5].type, 0); /* the type is that of a mediated device */
 }
 
 static void test_missing_database(void **state)

@@ -7,6 +7,7 @@
 
 #define SECTION "[device_prepare a]\ndevice_addresses = " CARD "\n"
 #define FIRST   "0000:c1:00.4"
+#define SECOND  "0000:c1:00.5"
 
 static void read_host(PrepareFixture *f, PrepareHost *ret)
 {
@@ -142,6 +143,24 @@ static void test_open_functions(void **state)
         assert_int_equal(host.cards->functions[1].open, PREPARE_OPEN_NO);
 }
 
+/* A guest has the VFIO group of the mediated device open, not that of the function. */
+static void test_mediated_devices_are_in_use(void **state)
+{
+        PrepareFixture *f = *state;
+        _cleanup_(prepare_host_done) PrepareHost host = { 0 };
+
+        put_card(f, CARD, 2, 4);
+        read_host(f, &host);
+        put_mdev(f, "a297db4a-f4c2-11e6-90f6-d3b88d6c9525", SECOND);
+        assert_int_equal(prepare_read_open(&f->paths, &host, NULL), 0);
+        assert_int_equal(host.cards->functions[0].open, PREPARE_OPEN_NO);
+        assert_int_equal(host.cards->functions[1].open, PREPARE_OPEN_MDEV);
+        scratch_write(f->claims->folder, "sys/bus/mdev/devices/no-link", "");
+        assert_int_equal(prepare_read_open(&f->paths, &host, NULL), 0);
+        assert_int_equal(host.cards->functions[0].open, PREPARE_OPEN_UNKNOWN);
+        assert_int_equal(host.cards->functions[1].open, PREPARE_OPEN_MDEV);
+}
+
 /* A folder of descriptors that cannot be read hides handles, so each function can be open. */
 static void test_unreadable_process(void **state)
 {
@@ -180,5 +199,6 @@ static void test_unreadable_function_can_be_open(void **state)
 }
 
 TEST_MAIN_WITH(prepare_setup, prepare_teardown, test_card_with_functions, test_missing_files,
-               test_bad_files, test_links_of_handles, test_open_functions, test_unreadable_process,
+               test_bad_files, test_links_of_handles, test_open_functions,
+               test_mediated_devices_are_in_use, test_unreadable_process,
                test_unreadable_function_can_be_open)

@@ -352,6 +352,28 @@ static void test_content_of_prepare_wanted_is_limited(void **state)
         }
 }
 
+/* The guests of mediated devices would lose them with the functions. */
+static void test_functions_with_mediated_devices_stay(void **state)
+{
+        PrepareFixture *f = *state;
+        _cleanup_(prepare_host_done) PrepareHost host = { 0 };
+        PrepareStep bind = { .kind = PREPARE_DRIVER };
+
+        configure(f, SECTION "virtual_functions = 2\ndriver_override = vfio-pci\n");
+        put_card(f, CARD, 4, 4);
+        for (size_t i = 0; i < 4; i++) {
+                char uuid[40], address[PCI_ADDRESS_SIZE];
+
+                snprintf(uuid, sizeof(uuid), "a297db4a-f4c2-11e6-90f6-d3b88d6c952%zu", i);
+                function_address(CARD, (unsigned)i, address);
+                put_mdev(f, uuid, address);
+        }
+        assert_int_equal(run_it(f), PREPARE_FAILED);
+        assert_int_equal(get(f, CARD, "sriov_numvfs"), 4);
+        assert_int_equal(prepare_read_host(&f->paths, &f->config->driver.host, &host, NULL), 0);
+        assert_int_equal(prepare_act(&f->paths, &host, &bind, NULL), 0);
+}
+
 /* A function that another process opened or changed since the plan is not written. */
 static void test_step_of_an_old_plan(void **state)
 {
@@ -382,4 +404,5 @@ TEST_MAIN_WITH(prepare_setup, prepare_teardown, test_types_are_set_and_cleared,
                test_failures_affect_only_their_card, test_driver_is_read_back,
                test_unit_runs_before_functions, test_a_late_driver_makes_another_pass,
                test_a_change_during_the_run_makes_another_pass,
-               test_content_of_prepare_wanted_is_limited, test_step_of_an_old_plan)
+               test_content_of_prepare_wanted_is_limited, test_functions_with_mediated_devices_stay,
+               test_step_of_an_old_plan)
