@@ -31,9 +31,7 @@
 #include "prepare/clean.h"
 
 #include <inttypes.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #include "base/array.h"
 #include "base/clock.h"
@@ -309,39 +307,27 @@ static int go_on(Run *run, Task *task, Error *reterr)
         return 0;
 }
 
-/* Handles the end of a unit. While the system stops, a failure is no result. */
-static int finish_unit(Run *run, Task *task, int status, Error *reterr)
-{
-        char reason[PREPARE_REASON_SIZE];
-
-        task->pid = 0;
-        if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-                return go_on(run, task, reterr);
-        if (prepare_unit_system_stops()) {
-                set_state(run, task, TASK_WAITING, "the system stops");
-                return 0;
-        }
-        snprintf(reason, sizeof(reason), "%.180s failed", task->unit);
-        fail(run, task, reason);
-        return 0;
-}
-
 /* Looks whether the unit of a task has ended, or its time has. */
 static int look_at_unit(Run *run, Task *task, Error *reterr)
 {
         char reason[PREPARE_REASON_SIZE];
-        int status;
-        pid_t pid = waitpid(task->pid, &status, WNOHANG);
 
-        if (pid == task->pid)
-                return finish_unit(run, task, status, reterr);
-        if (clock_usec(CLOCK_MONOTONIC) < task->until_usec)
+        switch (prepare_unit_look(task->unit, &task->pid, task->until_usec)) {
+        case PREPARE_UNIT_RUNNING:
                 return 0;
-        (void)kill(task->pid, SIGKILL);
-        (void)waitpid(task->pid, NULL, 0);
-        task->pid = 0;
-        snprintf(reason, sizeof(reason), "%.150s did not end within %" PRIu64 " s", task->unit,
-                 task->section->timeout_usec / USEC_PER_SEC);
+        case PREPARE_UNIT_DONE:
+                return go_on(run, task, reterr);
+        case PREPARE_UNIT_STOPPED:
+                set_state(run, task, TASK_WAITING, "the system stops");
+                return 0;
+        case PREPARE_UNIT_LATE:
+                snprintf(reason, sizeof(reason), "%.150s did not end within %" PRIu64 " s",
+                         task->unit, task->section->timeout_usec / USEC_PER_SEC);
+                break;
+        case PREPARE_UNIT_FAILED:
+                snprintf(reason, sizeof(reason), "%.180s failed", task->unit);
+                break;
+        }
         fail(run, task, reason);
         return 0;
 }

@@ -22,9 +22,7 @@
 #include "prepare/partitions.h"
 
 #include <inttypes.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #include "base/array.h"
 #include "base/clock.h"
@@ -272,24 +270,6 @@ static void succeed(Run *run, const Lane *lane, PartitionEntry *entry)
         run->changed = true;
 }
 
-/* Handles the end of the unit of a lane. While the system stops, a failure is no result. */
-static void finish_unit(Run *run, Lane *lane, PartitionEntry *entry, int status)
-{
-        char reason[PARTITION_ERROR_SIZE];
-
-        if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
-                succeed(run, lane, entry);
-        } else if (prepare_unit_system_stops()) {
-                run->stops = true;
-        } else {
-                snprintf(reason, sizeof(reason), "%.180s failed", lane->unit);
-                fail(run, lane, entry,
-                     entry->state == PARTITION_ACTIVATING ? PARTITION_FAILED
-                                                          : PARTITION_DEACTIVATING,
-                     reason);
-        }
-}
-
 /* Looks whether the unit of a lane has ended, or its time has. After its time it can still run, so
  * the state stays. */
 static void look_at_unit(Run *run, Lane *lane)
@@ -297,23 +277,30 @@ static void look_at_unit(Run *run, Lane *lane)
         PartitionEntry *entry =
                 partition_record_find(&run->record, lane->shapes->set.name, lane->partition);
         char reason[PARTITION_ERROR_SIZE];
-        int status = 0;
-        pid_t pid = waitpid(lane->pid, &status, WNOHANG);
 
-        if (pid == 0 && clock_usec(CLOCK_MONOTONIC) < lane->until_usec)
+        switch (prepare_unit_look(lane->unit, &lane->pid, lane->until_usec)) {
+        case PREPARE_UNIT_RUNNING:
                 return;
-        run->due = true;
-        if (pid == lane->pid) {
-                lane->pid = 0;
-                finish_unit(run, lane, entry, status);
-                return;
+        case PREPARE_UNIT_DONE:
+                succeed(run, lane, entry);
+                break;
+        case PREPARE_UNIT_STOPPED:
+                run->stops = true;
+                break;
+        case PREPARE_UNIT_LATE:
+                snprintf(reason, sizeof(reason), "%.150s did not end within %" PRIu64 " s",
+                         lane->unit, lane->shapes->timeout_usec / USEC_PER_SEC);
+                fail(run, lane, entry, entry->state, reason);
+                break;
+        case PREPARE_UNIT_FAILED:
+                snprintf(reason, sizeof(reason), "%.180s failed", lane->unit);
+                fail(run, lane, entry,
+                     entry->state == PARTITION_ACTIVATING ? PARTITION_FAILED
+                                                          : PARTITION_DEACTIVATING,
+                     reason);
+                break;
         }
-        (void)kill(lane->pid, SIGKILL);
-        (void)waitpid(lane->pid, NULL, 0);
-        lane->pid = 0;
-        snprintf(reason, sizeof(reason), "%.150s did not end within %" PRIu64 " s", lane->unit,
-                 lane->shapes->timeout_usec / USEC_PER_SEC);
-        fail(run, lane, entry, entry->state, reason);
+        run->due = true;
 }
 
 /* The loop */

@@ -180,13 +180,65 @@ static int check_unit(const char *unit, Error *reterr)
         return check_conditions(unit, reterr);
 }
 
+/* Returns true if systemd says that the unit runs, or gives no answer. */
+static bool can_run(const char *unit)
+{
+        char *argv[] = { (char *)"systemctl", (char *)"show", (char *)"--property=ActiveState",
+                         (char *)unit, NULL };
+        _cleanup_free_ char *text = NULL;
+
+        return run(argv, &text) < 0 || !has_prefix(text, "ActiveState=") ||
+               has_line(text, "ActiveState=activating");
+}
+
+/* Returns true if the system is about to stop. Units then fail because they are stopped. False if
+ * systemctl gives no answer. */
+static bool system_stops(void)
+{
+        char *argv[] = { (char *)"systemctl", (char *)"is-system-running", NULL };
+        _cleanup_free_ char *text = NULL;
+
+        return run(argv, &text) == 0 && has_line(text, "stopping");
+}
+
+static int start_systemctl(const char *unit, pid_t *ret)
+{
+        char *argv[] = { (char *)"systemctl", (char *)"--no-ask-password", (char *)"start",
+                         (char *)unit, NULL };
+
+        return start(argv, -1, ret);
+}
+
+PrepareUnitEnd prepare_unit_look(const char *unit, pid_t *pid, uint64_t until_usec)
+{
+        bool late = clock_usec(CLOCK_MONOTONIC) >= until_usec;
+        int status = 0;
+
+        if (waitpid(*pid, &status, WNOHANG) != *pid) {
+                if (!late)
+                        return PREPARE_UNIT_RUNNING;
+                (void)kill(*pid, SIGKILL);
+                (void)waitpid(*pid, NULL, 0);
+                *pid = 0;
+                return PREPARE_UNIT_LATE;
+        }
+        *pid = 0;
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+                return PREPARE_UNIT_DONE;
+        if (system_stops())
+                return PREPARE_UNIT_STOPPED;
+        if (!can_run(unit))
+                return PREPARE_UNIT_FAILED;
+        if (late || start_systemctl(unit, pid) < 0)
+                return PREPARE_UNIT_LATE;
+        return PREPARE_UNIT_RUNNING;
+}
+
 int prepare_unit_start(const char *template, const char *instance, char **ret_unit, pid_t *ret,
                        Error *reterr)
 {
         const char *at = strchr(template, '@');
         char *unit = text_format("%.*s@%s.service", (int)(at - template), template, instance);
-        char *argv[] = { (char *)"systemctl", (char *)"--no-ask-password", (char *)"start", unit,
-                         NULL };
         int r;
 
         *ret_unit = unit;
@@ -195,7 +247,7 @@ int prepare_unit_start(const char *template, const char *instance, char **ret_un
         r = check_unit(unit, reterr);
         if (r < 0)
                 return r;
-        r = start(argv, -1, ret);
+        r = start_systemctl(unit, ret);
         return r < 0 ? error_setf(reterr, r, "Cannot start systemctl: %s", strerror(-r)) : 0;
 }
 
@@ -226,12 +278,4 @@ json_t *prepare_unit_lines(const char *unit)
                         (void)json_array_remove(lines, 0);
         }
         return TAKE_PTR(lines);
-}
-
-bool prepare_unit_system_stops(void)
-{
-        char *argv[] = { (char *)"systemctl", (char *)"is-system-running", NULL };
-        _cleanup_free_ char *text = NULL;
-
-        return run(argv, &text) == 0 && has_line(text, "stopping");
 }

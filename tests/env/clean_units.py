@@ -14,7 +14,7 @@ from tests.env.agent import build_folder
 SYSTEMCTL = '''#!/bin/sh
 cd "${0%/*}/.."
 case "$1" in
-show) printf 'LoadState=loaded\\nType=oneshot\\nRemainAfterExit=no\\n' ;;
+show) printf 'ActiveState=failed\\nLoadState=loaded\\nType=oneshot\\nRemainAfterExit=no\\n' ;;
 is-system-running) echo running ;;
 *)
     # As systemd does: a unit that runs is waited for, not started twice.

@@ -2,7 +2,8 @@
 
 /* Runs of compute-agent-prepare --clean over invented devices and a real claim database. The unit
  * manager is a script in place of systemctl: it writes the units that it starts to "units", and a
- * file FAIL-UNIT makes a unit fail. */
+ * file FAIL-UNIT makes a unit fail. A file LOST-UNIT makes only systemctl fail, and is its answer
+ * to the next question about the state of the unit. */
 
 #include "base/json.h"
 #include "prepare/clean.h"
@@ -20,10 +21,13 @@ static const char systemctl[] =
         "#!/bin/sh\n"
         "cd \"${0%/*}/..\"\n"
         "case \"$1\" in\n"
-        "show) echo LoadState=loaded; echo Type=$(cat type 2>/dev/null || echo oneshot);"
+        "show) if [ \"$2\" = --property=ActiveState ]; then"
+        " cat lost 2>/dev/null || echo ActiveState=failed; rm -f lost; exit; fi;"
+        " echo LoadState=loaded; echo Type=$(cat type 2>/dev/null || echo oneshot);"
         " echo RemainAfterExit=no; cat exec 2>/dev/null;;\n"
         "is-system-running) cat system 2>/dev/null || echo running;;\n"
-        "*) echo $3 >>units; [ ! -e handle-$3 ] || ln -s /dev/vfio/7 proc/100/fd/7;"
+        "*) echo $3 >>units; [ ! -e LOST-$3 ] || { mv LOST-$3 lost; exit 1; };"
+        " [ ! -e handle-$3 ] || ln -s /dev/vfio/7 proc/100/fd/7;"
         " [ ! -e FAIL-$3 ];;\n"
         "esac\n";
 
@@ -293,6 +297,25 @@ static void test_a_unit_whose_success_proves_nothing_is_refused(void **state)
         assert_units(f, "");
 }
 
+/* A restart of systemd cuts the connection of systemctl. The unit goes on. */
+static void test_a_failure_of_systemctl_is_no_result(void **state)
+{
+        PrepareFixture *f = *state;
+
+        put_dirty(f, A);
+        scratch_write(f->claims->folder, "LOST-wipe@" A ".service", "ActiveState=activating\n");
+        scratch_write(f->claims->folder, "LOST-prove@" A ".service", ""); /* no answer */
+        assert_int_equal(run_it(f), PREPARE_DONE);
+        assert_units(f, "wipe@" A ".service\nwipe@" A ".service\nprove@" A ".service\nprove@" A
+                        ".service\n");
+        assert_result(f, A, "clean", "", 0);
+        /* A unit that was stopped has failed. */
+        put_dirty(f, A);
+        scratch_write(f->claims->folder, "LOST-wipe@" A ".service", "ActiveState=deactivating\n");
+        assert_int_equal(run_it(f), PREPARE_FAILED);
+        assert_result(f, A, "failed", "wipe@" A ".service failed", 2);
+}
+
 /* Units that are stopped with the system are no evidence of a bad device. */
 static void test_a_failure_while_the_system_stops_is_no_result(void **state)
 {
@@ -321,5 +344,6 @@ TEST_MAIN_WITH(set_up, prepare_teardown, test_a_dirty_device_is_cleaned_and_prov
                test_last_lines_of_the_journal_are_kept, test_the_record_is_limited,
                test_no_unit_without_evidence, test_a_device_opened_meanwhile_is_not_clean,
                test_a_unit_whose_success_proves_nothing_is_refused,
+               test_a_failure_of_systemctl_is_no_result,
                test_a_failure_while_the_system_stops_is_no_result,
                test_a_missing_database_cleans_nothing)

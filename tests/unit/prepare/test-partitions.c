@@ -2,7 +2,8 @@
 
 /* Runs of compute-agent-prepare over a set with units and a real claim database. The unit manager
  * is a script in place of systemctl: it writes the units that it starts to "units". A file
- * FAIL-UNIT makes a unit fail, and KILL-UNIT lets it kill the run. */
+ * FAIL-UNIT makes a unit fail, and KILL-UNIT lets it kill the run. LOST-UNIT makes only systemctl
+ * fail, once. */
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -22,9 +23,11 @@ static const char systemctl[] =
         "#!/bin/sh\n"
         "cd \"${0%/*}/..\"\n"
         "case \"$1\" in\n"
-        "show) echo LoadState=loaded; echo Type=oneshot; echo RemainAfterExit=no;;\n"
+        "show) if [ -e lost ]; then rm lost; echo ActiveState=activating;"
+        " else echo ActiveState=failed; fi; echo LoadState=loaded; echo Type=oneshot; echo RemainAfterExit=no;;\n"
         "is-system-running) cat system 2>/dev/null || echo running;;\n"
         "*) echo $3 >>units; if [ -e KILL-$3 ]; then rm KILL-$3; kill -9 $PPID; fi;"
+        " [ ! -e LOST-$3 ] || { mv LOST-$3 lost; exit 1; };"
         " while [ -e HOLD-$3 ]; do sleep 0.02; done;"
         " [ ! -e FAIL-$3 ];;\n"
         "esac\n";
@@ -216,6 +219,17 @@ static void test_a_late_unit(void **state)
         check(f, "on@1.service off@1.service ", "");
 }
 
+/* A restart of systemd cuts the connection of systemctl. The unit goes on. */
+static void test_a_failure_of_systemctl(void **state)
+{
+        PrepareFixture *f = *state;
+
+        put_claim(f, 1, "claimed", A, "");
+        put_mark(f, "LOST-on@1.service", true);
+        assert_int_equal(run_it(f), PREPARE_DONE);
+        check(f, "on@1.service on@1.service ", "1 1 active ");
+}
+
 static void test_the_system_stops(void **state)
 {
         PrepareFixture *f = *state;
@@ -241,4 +255,5 @@ static void test_unread_claims_change_nothing(void **state)
 
 TEST_MAIN_WITH(set_up, prepare_teardown, test_a_partition_follows_its_claim, test_open_devices_wait,
                test_failures_wait_for_a_retry, test_killed_runs, test_a_late_unit,
-               test_the_system_stops, test_unread_claims_change_nothing)
+               test_a_failure_of_systemctl, test_the_system_stops,
+               test_unread_claims_change_nothing)
