@@ -48,10 +48,10 @@
 #define PREPARED_FORMAT "compute-agent-prepared/1"
 
 /* {"format", "wanted": content of clean-wanted that the run saw, "error": "" or why nothing was
- * done, "devices": [{"row": id of the unclean device, "address", "state": "cleaning" | "waiting" |
- * "clean" | "failed", "unit": the unit of the state, or "", "reason": "" or why the device waits or
- * failed, "lines": last lines of the unit that failed}]}: the result of compute-agent-prepare
- * --clean. */
+ * done, "devices": [{"row": id of the unclean device, "since": its since_usec, "address", "state":
+ * "cleaning" | "waiting" | "clean" | "failed", "unit": the unit of the state, or "", "reason": ""
+ * or why the device waits or failed, "lines": last lines of the unit that failed}]}: the result of
+ * compute-agent-prepare --clean. */
 #define CLEANED_FORMAT "compute-agent-cleaned/1"
 
 /* {"format", "wanted": content of prepare-wanted that the run saw, "error": "" or why nothing was

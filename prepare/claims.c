@@ -4,7 +4,8 @@
  * writes this document to a pipe, and the parent parses it:
  *
  *   {"code": 0 or an errno, "text": words of the error, "complete": bool,
- *    "claims": [{"id", "state", "address", "type"}], "dirty": [{"row", "address"}]}
+ *    "claims": [{"id", "state", "address", "type"}],
+ *    "dirty": [{"row", "since", "address"}]}
  *
  * The child leaves root before it opens anything below the state folder, so files that SQLite makes
  * belong to the agent. The size of the document and the time of the child are limited, because the
@@ -61,8 +62,9 @@ static json_t *list_dirty(const UncleanDevices *devices)
 
         for (size_t i = 0; array && i < devices->n_items; i++) {
                 const UncleanDevice *device = &devices->items[i];
-                json_t *item = json_pack("{sI ss}", "row", (json_int_t)device->id, "address",
-                                         device->address);
+                json_t *item =
+                        json_pack("{sI sI ss}", "row", (json_int_t)device->id, "since",
+                                  (json_int_t)device->since_usec, "address", device->address);
 
                 if (device->state != UNCLEAN_DIRTY) {
                         json_decref(item);
@@ -202,6 +204,8 @@ static int parse_dirty(const json_t *item, PrepareClaims *ret, Error *reterr)
         const char *address;
         int r = json_read_i64(item, "row", &dirty.row, reterr);
 
+        if (r == 0)
+                r = json_read_i64(item, "since", &dirty.since_usec, reterr);
         if (r == 0)
                 r = json_read_string(item, "address", &address, reterr);
         if (r < 0)

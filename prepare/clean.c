@@ -18,7 +18,8 @@
  * (timeout_sec, for each unit) only systemctl is killed: the task fails, and the unit is not
  * stopped. A run that is killed leaves no result of the units that run, and the next one starts
  * them again. While the system stops, a failed unit is no result either. The result names the row
- * of the database, so it cannot count for a later use of the device.
+ * of the database and its time, so it cannot count for a later use of the device, nor for a row of
+ * another database.
  *
  * Invariant: no unit is started for a row that has a result, unless the record was lost or cannot
  * be read. The agent can read the result at any time, and give the device to a guest. So a run
@@ -122,10 +123,10 @@ static json_t *make_item(const Task *task)
                 [TASK_CLEAN] = "clean",       [TASK_FAILED] = "failed",
         };
 
-        return json_pack("{sI ss ss ss ss sO}", "row", (json_int_t)task->dirty.row, "address",
-                         task->dirty.address, "state", states[task->state], "unit",
-                         task->unit ? task->unit : "", "reason", task->reason, "lines",
-                         task->lines);
+        return json_pack("{sI sI ss ss ss ss sO}", "row", (json_int_t)task->dirty.row, "since",
+                         (json_int_t)task->dirty.since_usec, "address", task->dirty.address,
+                         "state", states[task->state], "unit", task->unit ? task->unit : "",
+                         "reason", task->reason, "lines", task->lines);
 }
 
 static int write_record(Run *run, Error *reterr)
@@ -151,6 +152,7 @@ static int take_over(Run *run, const json_t *item, Error *reterr)
         Task task = { 0 };
 
         if (json_read_i64(item, "row", &task.dirty.row, NULL) < 0 ||
+            json_read_i64(item, "since", &task.dirty.since_usec, NULL) < 0 ||
             json_read_string(item, "address", &address, NULL) < 0 ||
             json_read_string(item, "state", &state, NULL) < 0 ||
             json_read_string(item, "reason", &reason, NULL) < 0 ||
@@ -332,18 +334,24 @@ static int look_at_unit(Run *run, Task *task, Error *reterr)
         return 0;
 }
 
-static Task *find_task(const Run *run, int64_t row)
+static bool is_same(const PrepareDirty *a, const PrepareDirty *b)
+{
+        return a->row == b->row && a->since_usec == b->since_usec &&
+               strcmp(a->address, b->address) == 0;
+}
+
+static Task *find_task(const Run *run, const PrepareDirty *dirty)
 {
         for (size_t i = 0; i < run->n_tasks; i++)
-                if (run->tasks[i].dirty.row == row)
+                if (is_same(&run->tasks[i].dirty, dirty))
                         return &run->tasks[i];
         return NULL;
 }
 
-static bool is_dirty(const PrepareClaims *claims, int64_t row)
+static bool is_dirty(const PrepareClaims *claims, const PrepareDirty *dirty)
 {
         for (size_t i = 0; i < claims->n_dirty; i++)
-                if (claims->dirty[i].row == row)
+                if (is_same(&claims->dirty[i], dirty))
                         return true;
         return false;
 }
@@ -357,7 +365,7 @@ static void drop_old(Run *run)
         for (size_t i = 0; i < run->n_tasks; i++) {
                 Task *task = &run->tasks[i];
 
-                if (!is_running(task) && !is_dirty(&run->claims, task->dirty.row)) {
+                if (!is_running(task) && !is_dirty(&run->claims, &task->dirty)) {
                         task_done(task);
                         continue;
                 }
@@ -384,7 +392,7 @@ static int update_tasks(Run *run, Error *reterr)
         }
         drop_old(run);
         for (size_t i = 0; i < run->claims.n_dirty && run->n_tasks < TASKS_MAX; i++) {
-                Task *task = find_task(run, run->claims.dirty[i].row);
+                Task *task = find_task(run, &run->claims.dirty[i]);
 
                 if (task && task->state == TASK_WAITING)
                         task->state = TASK_NEW;

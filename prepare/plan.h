@@ -80,7 +80,8 @@ typedef struct PrepareClaim {
 
 /* A device that the agent wants cleaned: its guest is gone. */
 typedef struct PrepareDirty {
-        int64_t row; /* id of the unclean device (claims/claim/unclean.h) */
+        int64_t row;        /* id of the unclean device (claims/claim/unclean.h) */
+        int64_t since_usec; /* its time: another database can have the id again */
         char address[PCI_ADDRESS_SIZE];
 } PrepareDirty;
 

@@ -108,7 +108,8 @@ static void read_record(Cleaner *cleaner)
         cleaner->record = record;
 }
 
-/* Returns the result for a row, borrowed, or NULL. */
+/* Returns the result for a row, borrowed, or NULL. The time tells rows of different databases
+ * apart. */
 static const json_t *find_result(const Cleaner *cleaner, const UncleanDevice *row)
 {
         const json_t *item;
@@ -117,8 +118,10 @@ static const json_t *find_result(const Cleaner *cleaner, const UncleanDevice *ro
         json_array_foreach(json_object_get(cleaner->record, "devices"), i, item) {
                 const char *address;
                 int64_t id;
+                uint64_t since;
 
                 if (json_read_i64(item, "row", &id, NULL) == 0 && id == row->id &&
+                    json_read_u64(item, "since", &since, NULL) == 0 && since == row->since_usec &&
                     json_read_string(item, "address", &address, NULL) == 0 &&
                     strcmp(address, row->address) == 0)
                         return item;

@@ -27,7 +27,7 @@ const char *unclean_state_to_text(int state); /* "held", "dirty", "failed"; NULL
                                                * value */
 
 typedef struct UncleanDevice {
-        int64_t id; /* never used again, also not for the same device */
+        int64_t id; /* never used again in this database, also not for the same device */
         char address[HOST_ADDRESS_SIZE];
         char name[UNCLEAN_NAME_SIZE];        /* libvirt's name */
         char identity[DEVICE_IDENTITY_SIZE]; /* base/device-identity.h; "": not known */

@@ -171,6 +171,24 @@ class TestClean(CleanCase):
         (self.manager.proc / '77/fd/9').unlink()
         self.wait_offers({PROVIDER_A: (1, 0), PROVIDER_B: (1, 0)})
 
+    def test_a_result_of_another_database_is_no_proof(self):
+        """The results are in /run and stay when the database is replaced, whose ids begin again."""
+        claim = self.nvme()
+        self.touch('hold-' + CLEAN)
+        self.agent.ctl('release', claim['id'])
+        wait_until(lambda: self.read('started') == [CLEAN], 10, 'the first unit', step=0.05)
+        path = self.manager.run / 'compute-agent-clean/cleaned.json'
+        wait_until(lambda: path.exists() and json.loads(path.read_text())['devices'], 10, 'the record', step=0.05)
+        record = json.loads(path.read_text())
+        device = record['devices'][0]
+        device['state'], device['since'] = 'clean', device['since'] - 1
+        path.with_suffix('.tmp').write_text(json.dumps(record))
+        path.with_suffix('.tmp').rename(path)
+        time.sleep(1)
+        self.assertEqual((self.row()[1], self.offers()[PROVIDER_A]), ('dirty', (1, 1)))
+        (self.units / ('hold-' + CLEAN)).unlink()
+        self.wait_offers({PROVIDER_A: (1, 0), PROVIDER_B: (1, 0)})
+
     def test_a_section_that_is_gone_does_not_offer_the_device(self):
         claim = self.nvme()
         self.agent.configure({'device_clean nvme': {'device_addresses': B}})

@@ -151,6 +151,23 @@ static void test_a_dirty_device_is_cleaned_and_proved(void **state)
         assert_units(f, "wipe@" A ".service\nprove@" A ".service\n");
 }
 
+/* A database that replaced a lost one begins with the same ids. */
+static void test_a_result_of_another_database_is_none(void **state)
+{
+        PrepareFixture *f = *state;
+
+        put_dirty(f, A);
+        assert_int_equal(run_it(f), PREPARE_DONE);
+        assert_units(f, "wipe@" A ".service\nprove@" A ".service\n");
+        free(run_sql(f->claims->path, "UPDATE unclean_devices SET since_usec = 6"));
+        assert_int_equal(run_it(f), PREPARE_DONE);
+        assert_units(f, "wipe@" A ".service\nprove@" A ".service\n");
+        free(run_sql(f->claims->path, "UPDATE unclean_devices SET address = '" B "'"));
+        assert_int_equal(run_it(f), PREPARE_DONE);
+        assert_units(f, "wipe@" B ".service\nprove@" B ".service\n");
+        assert_result(f, B, "clean", "", 0);
+}
+
 static void test_a_failed_unit_is_no_proof(void **state)
 {
         PrepareFixture *f = *state;
@@ -340,9 +357,10 @@ static void test_a_missing_database_cleans_nothing(void **state)
 }
 
 TEST_MAIN_WITH(set_up, prepare_teardown, test_a_dirty_device_is_cleaned_and_proved,
-               test_a_failed_unit_is_no_proof, test_long_lines_of_the_journal_are_cut,
-               test_last_lines_of_the_journal_are_kept, test_the_record_is_limited,
-               test_no_unit_without_evidence, test_a_device_opened_meanwhile_is_not_clean,
+               test_a_result_of_another_database_is_none, test_a_failed_unit_is_no_proof,
+               test_long_lines_of_the_journal_are_cut, test_last_lines_of_the_journal_are_kept,
+               test_the_record_is_limited, test_no_unit_without_evidence,
+               test_a_device_opened_meanwhile_is_not_clean,
                test_a_unit_whose_success_proves_nothing_is_refused,
                test_a_failure_of_systemctl_is_no_result,
                test_a_failure_while_the_system_stops_is_no_result,
