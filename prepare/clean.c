@@ -4,7 +4,8 @@
  *
  *   new ──▶ cleaning ──▶ proving ──▶ clean
  *    │          └───────────┴──────▶ failed
- *    └──▶ waiting: a process has it open; the next stamp makes it new again
+ *    └──▶ waiting: a process has it open, or a unit of another row of the device runs; the next
+ *         stamp makes it new again
  *
  * A section without a unit for the proof skips proving. A new task can fail at once, and one whose
  * unit fails because the system stops waits. The agent decides that a device is dirty, and its
@@ -14,9 +15,9 @@
  * no process has its VFIO group or device open. If that is not known, it counts as open. A device
  * that is open at first waits, and one that is open at a later check fails.
  *
- * A unit that runs since an earlier run is waited for (prepare/unit.h). At the end of its time
- * (timeout_sec, for each unit) only systemctl is killed: the task fails, and the unit is not
- * stopped. A run that is killed leaves no result of the units that run, and the next one starts
+ * A unit that an earlier run started for the same row is waited for (prepare/unit.h). At the end of
+ * its time (timeout_sec, for each unit) only systemctl is killed: the task fails, and the unit is
+ * not stopped. A run that is killed leaves no result of the units that run, and the next one starts
  * them again. While the system stops, a failed unit is no result either. The result names the row
  * of the database and its time, so it cannot count for a later use of the device, nor for a row of
  * another database.
@@ -68,6 +69,7 @@ typedef struct Task {
         PrepareDirty dirty;
         const HostClean *section; /* borrowed; NULL: none */
         TaskState state;
+        bool began;          /* its units were started, in this run or the last one */
         pid_t pid;           /* process of systemctl while a unit runs */
         char *unit;          /* the unit of the state; NULL: none */
         uint64_t until_usec; /* CLOCK_MONOTONIC end of its time */
@@ -144,7 +146,8 @@ static int write_record(Run *run, Error *reterr)
         return prepare_record_write(run->paths, FOLDER, NAME, document, reterr);
 }
 
-/* Takes over a result of the last run. Other items are ignored. */
+/* Takes over a result of the last run, or a task whose unit ran at its end. Other items are
+ * ignored. */
 static int take_over(Run *run, const json_t *item, Error *reterr)
 {
         const char *address, *state, *reason;
@@ -159,9 +162,13 @@ static int take_over(Run *run, const json_t *item, Error *reterr)
             json_read_array(item, "lines", &lines, NULL) < 0 ||
             pci_address_parse(address, task.dirty.address) < 0)
                 return 0;
-        if (strcmp(state, "clean") != 0 && strcmp(state, "failed") != 0)
+        task.began = strcmp(state, "cleaning") == 0;
+        if (strcmp(state, "clean") == 0)
+                task.state = TASK_CLEAN;
+        else if (strcmp(state, "failed") == 0)
+                task.state = TASK_FAILED;
+        else if (!task.began)
                 return 0;
-        task.state = strcmp(state, "clean") == 0 ? TASK_CLEAN : TASK_FAILED;
         snprintf(task.reason, sizeof(task.reason), "%s", reason);
         if (array_grow(&run->tasks, sizeof(Task), run->n_tasks, &run->n_allocated) < 0)
                 return error_oom(reterr);
@@ -263,10 +270,22 @@ static int start_unit(Run *run, Task *task, TaskState state, const char *templat
                 fail(run, task, error_text(&error, r));
                 return 0;
         }
+        task->began = true;
         task->until_usec = clock_usec(CLOCK_MONOTONIC) + task->section->timeout_usec;
         set_state(run, task, state, "");
         log_task(task, LOG_NOTICE, MESSAGE_PREPARE_CHANGED, "was started");
         return 0;
+}
+
+/* Returns true if a unit of another row can still run. It can be older than the last guest, and its
+ * success would count for this row. */
+static bool has_old_unit(const Task *task)
+{
+        const char *address = task->dirty.address;
+
+        return !task->began &&
+               (prepare_unit_runs(task->section->clean, address) ||
+                (task->section->prove && prepare_unit_runs(task->section->prove, address)));
 }
 
 /* Begins a new task, if its device can be cleaned now. */
@@ -286,6 +305,10 @@ static int begin(Run *run, Task *task, Error *reterr)
         }
         if (open) {
                 set_state(run, task, TASK_WAITING, "a process has it open, or that is not known");
+                return 0;
+        }
+        if (has_old_unit(task)) {
+                set_state(run, task, TASK_WAITING, "a unit of an earlier use still runs");
                 return 0;
         }
         return start_unit(run, task, TASK_CLEANING, task->section->clean, reterr);

@@ -180,7 +180,14 @@ static int check_unit(const char *unit, Error *reterr)
         return check_conditions(unit, reterr);
 }
 
-/* Returns true if systemd says that the unit runs, or gives no answer. */
+/* Returns the name of the unit; NULL: memory ran out. */
+static char *make_name(const char *template, const char *instance)
+{
+        const char *at = strchr(template, '@');
+
+        return text_format("%.*s@%s.service", (int)(at - template), template, instance);
+}
+
 static bool can_run(const char *unit)
 {
         char *argv[] = { (char *)"systemctl", (char *)"show", (char *)"--property=ActiveState",
@@ -189,6 +196,13 @@ static bool can_run(const char *unit)
 
         return run(argv, &text) < 0 || !has_prefix(text, "ActiveState=") ||
                has_line(text, "ActiveState=activating");
+}
+
+bool prepare_unit_runs(const char *template, const char *instance)
+{
+        _cleanup_free_ char *unit = make_name(template, instance);
+
+        return !unit || can_run(unit);
 }
 
 /* Returns true if the system is about to stop. Units then fail because they are stopped. False if
@@ -237,8 +251,7 @@ PrepareUnitEnd prepare_unit_look(const char *unit, pid_t *pid, uint64_t until_us
 int prepare_unit_start(const char *template, const char *instance, char **ret_unit, pid_t *ret,
                        Error *reterr)
 {
-        const char *at = strchr(template, '@');
-        char *unit = text_format("%.*s@%s.service", (int)(at - template), template, instance);
+        char *unit = make_name(template, instance);
         int r;
 
         *ret_unit = unit;

@@ -20,6 +20,10 @@
 int prepare_unit_start(const char *template, const char *instance, char **ret_unit, pid_t *ret,
                        Error *reterr);
 
+/* Returns true if systemd says that this unit runs, or gives no answer. Blocks for about 10 s at
+ * most. */
+bool prepare_unit_runs(const char *template, const char *instance);
+
 typedef enum PrepareUnitEnd {
         PREPARE_UNIT_RUNNING, /* it has not ended */
         PREPARE_UNIT_DONE,    /* it succeeded */

@@ -3,7 +3,7 @@
 /* Runs of compute-agent-prepare --clean over invented devices and a real claim database. The unit
  * manager is a script in place of systemctl: it writes the units that it starts to "units", and a
  * file FAIL-UNIT makes a unit fail. A file LOST-UNIT makes only systemctl fail, and is its answer
- * to the next question about the state of the unit. */
+ * to the next question about the state of the unit. So is a file "lost". */
 
 #include "base/json.h"
 #include "prepare/clean.h"
@@ -333,6 +333,31 @@ static void test_a_failure_of_systemctl_is_no_result(void **state)
         assert_result(f, A, "failed", "wipe@" A ".service failed", 2);
 }
 
+/* A unit that began before the last guest is no proof for the row of this guest. A unit of the same
+ * row is waited for. */
+static void test_a_unit_of_another_row_is_not_joined(void **state)
+{
+        PrepareFixture *f = *state;
+        _cleanup_free_ char *text = NULL, *changed = NULL;
+        _cleanup_json_ json_t *record = NULL;
+        json_t *device;
+
+        put_dirty(f, A);
+        scratch_write(f->claims->folder, "lost", "ActiveState=activating\n");
+        assert_int_equal(run_it(f), PREPARE_DONE);
+        assert_units(f, "");
+        assert_result(f, A, "waiting", "a unit of an earlier use still runs", 0);
+        text = scratch_read(f->run, "compute-agent-clean/cleaned.json");
+        assert_int_equal(json_parse(text, strlen(text), &record, NULL), 0);
+        device = json_array_get(json_object_get(record, "devices"), 0);
+        assert_int_equal(json_object_set_new(device, "state", json_string("cleaning")), 0);
+        changed = json_dumps(record, 0);
+        scratch_write(f->run, "compute-agent-clean/cleaned.json", changed);
+        scratch_write(f->claims->folder, "lost", "ActiveState=activating\n");
+        assert_int_equal(run_it(f), PREPARE_DONE);
+        assert_units(f, "wipe@" A ".service\nprove@" A ".service\n");
+}
+
 /* Units that are stopped with the system are no evidence of a bad device. */
 static void test_a_failure_while_the_system_stops_is_no_result(void **state)
 {
@@ -362,6 +387,6 @@ TEST_MAIN_WITH(set_up, prepare_teardown, test_a_dirty_device_is_cleaned_and_prov
                test_the_record_is_limited, test_no_unit_without_evidence,
                test_a_device_opened_meanwhile_is_not_clean,
                test_a_unit_whose_success_proves_nothing_is_refused,
-               test_a_failure_of_systemctl_is_no_result,
+               test_a_failure_of_systemctl_is_no_result, test_a_unit_of_another_row_is_not_joined,
                test_a_failure_while_the_system_stops_is_no_result,
                test_a_missing_database_cleans_nothing)
