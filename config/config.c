@@ -5,7 +5,8 @@
  * alone. Then follow the steps that depend on several options: the state folder, the driver,
  * [mdev_TYPE], [pci], [device_prepare NAME], [device_clean NAME], [device_shapes NAME] and
  * [placement]. At the end the structs of other modules borrow the strings, and the driver's rules
- * are checked. config_load_hook() does only the part for [hook].
+ * are checked. Two programs need less: config_load_offline() leaves out the checks of [placement],
+ * and config_load_hook() does only the part for [hook].
  *
  * Invariants: each value was checked when config_load() returns, so no other module checks it
  * again. A Config is made completely or not at all. A value from a credential wins over all files.
@@ -546,8 +547,9 @@ static int check_placement(const Config *config, const ConfigSettings *settings,
 }
 
 /* Completes [placement]: endpoint is used if endpoint_override is not set. Without the section the
- * agent is standalone. */
-static int finish_placement(Config *config, const ConfigSettings *settings, Error *reterr)
+ * agent is standalone. offline: no request is sent, so nothing is checked. */
+static int finish_placement(Config *config, const ConfigSettings *settings, bool offline,
+                            Error *reterr)
 {
         const ConfigSection *section = config_settings_find_section(settings, "placement");
         _cleanup_free_ char *place = NULL;
@@ -555,7 +557,7 @@ static int finish_placement(Config *config, const ConfigSettings *settings, Erro
         if (!config->placement_endpoint)
                 config->placement_endpoint = TAKE_PTR(config->placement_fallback);
         config->has_placement = section;
-        if (!section)
+        if (!section || offline)
                 return 0;
         place = text_format("%s:%u", section->file, section->line);
         if (!place)
@@ -597,7 +599,7 @@ void config_lend_strings(Config *config)
 
 /* Makes a Config from settings whose references are replaced. The order of the steps matters,
  * because later steps use members that earlier ones set. */
-static int config_make(Config **ret, ConfigSettings *settings, Error *reterr)
+static int config_make(Config **ret, ConfigSettings *settings, bool offline, Error *reterr)
 {
         _cleanup_(config_freep) Config *config = calloc(1, sizeof(Config));
         int r;
@@ -618,7 +620,7 @@ static int config_make(Config **ret, ConfigSettings *settings, Error *reterr)
         if (r >= 0)
                 r = config_load_sections(&config->driver.host, settings, reterr);
         if (r >= 0)
-                r = finish_placement(config, settings, reterr);
+                r = finish_placement(config, settings, offline, reterr);
         if (r < 0)
                 return r;
         config_lend_strings(config);
@@ -699,7 +701,7 @@ static int follow_auth(ConfigSettings *settings, Error *reterr)
         return settings->auth_section ? 0 : error_oom(reterr);
 }
 
-int config_load(Config **ret, const char *file, ConfigWarning warning, void *userdata,
+static int load(Config **ret, const char *file, ConfigWarning warning, void *userdata, bool offline,
                 Error *reterr)
 {
         _cleanup_(collector_done)
@@ -721,7 +723,7 @@ int config_load(Config **ret, const char *file, ConfigWarning warning, void *use
         if (r < 0)
                 return r;
         n_ignored = config_warn_entries(&settings);
-        r = config_make(&config, &settings, reterr);
+        r = config_make(&config, &settings, offline, reterr);
         if (r < 0)
                 return r;
         if (collector.failed)
@@ -731,4 +733,15 @@ int config_load(Config **ret, const char *file, ConfigWarning warning, void *use
         config->warnings = TAKE_STRUCT(collector.texts);
         *ret = TAKE_PTR(config);
         return 0;
+}
+
+int config_load(Config **ret, const char *file, ConfigWarning warning, void *userdata,
+                Error *reterr)
+{
+        return load(ret, file, warning, userdata, false, reterr);
+}
+
+int config_load_offline(Config **ret, const char *file, Error *reterr)
+{
+        return load(ret, file, NULL, NULL, true, reterr);
 }

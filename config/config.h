@@ -110,6 +110,10 @@ typedef void (*ConfigWarning)(const char *text, void *userdata);
 int config_load(Config **ret, const char *file, ConfigWarning warning, void *userdata,
                 Error *reterr);
 
+/* Does the same for a program that sends nothing to Placement, and so has no credential: it does
+ * not check that [placement] is complete. */
+int config_load_offline(Config **ret, const char *file, Error *reterr);
+
 /* Reads the same files, but uses only [hook]. A guest that starts waits for the hook, so values and
  * references of other sections are not checked. Errors of syntax are errors in each section. All
  * members of the Config but files and those of [hook] are 0. Makes no warnings. Returns the errors

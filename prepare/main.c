@@ -142,7 +142,7 @@ static int run(const Options *options)
 {
         _cleanup_(config_freep) Config *config = NULL;
         Error error = ERROR_NULL;
-        int r = config_load(&config, options->config_file, NULL, NULL, &error);
+        int r = config_load_offline(&config, options->config_file, &error);
 
         if (r < 0) {
                 log_error("The configuration cannot be used: %s", error_text(&error, r));

@@ -136,6 +136,13 @@ class TestPrepare(PrepareCase):
         self.agent.ctl('sync')
         self.assertFalse((self.run_folder / 'compute-agent/prepare-wanted').exists())
 
+    def test_needs_no_credential_of_the_agent(self):
+        self.agent.configure({'placement': {'auth_type': 'password', 'auth_url': 'http://keystone/', 'username': 'nova',
+                                            'user_domain_name': 'Default', 'project_name': 'service', 'project_domain_name': 'Default'}})
+        self.assertIn('placement-password', self.agent.ctl('doctor', '--config-only', '-c', self.agent.config, code=1).stdout)
+        self.prepare()
+        self.prepare('--clean')
+
     def test_options_and_configuration(self):
         program = build_folder() / 'compute-agent-prepare'
         self.assertIn('compute-agent ', subprocess.check_output([program, '--version'], text=True))

@@ -55,6 +55,23 @@ static void test_hook_alone(void **state)
         assert_non_null(strstr(error.text, "[hook] enabled"));
 }
 
+/* The services of compute-agent-prepare do not have the credentials of the agent's service. */
+static void test_offline(void **state)
+{
+        Fixture *f = *state;
+        _cleanup_(config_freep) Config *c = NULL, *none = NULL;
+        Error error = ERROR_NULL;
+
+        scratch_write(f->folder, "x.conf",
+                      "[placement]\nauth_type = password\nauth_url = http://keystone/\n"
+                      "username = nova\n");
+        assert_int_equal(config_load(&none, f->file, NULL, NULL, &error), -EINVAL);
+        assert_int_equal(config_load_offline(&c, f->file, &error), 0);
+        assert_true(c->has_placement);
+        scratch_write(f->folder, "x.conf", "[agent]\nheal_each_cycles = many\n");
+        assert_int_equal(config_load_offline(&none, f->file, &error), -EINVAL);
+}
+
 static void test_defaults_of_host_and_reporter(void **state)
 {
         _cleanup_(config_freep) Config *c = load_text(*state, "");
@@ -799,11 +816,11 @@ static void test_out_of_memory(void **state)
         assert_true(n > 50);
 }
 
-TEST_MAIN_WITH(setup, teardown, test_defaults, test_hook_alone, test_defaults_of_host_and_reporter,
-               test_everything_set, test_placement, test_pasted_from_nova, test_log_level,
-               test_refused, test_host_options_a4, test_vcpu_pin_set, test_several_times_over_files,
-               test_messages_have_no_secrets, test_warnings,
-               test_option_without_effect_is_warned_about, test_readable_secret, test_drop_ins,
-               test_h5_repeated_device_spec, test_error_names_the_faulty_device_spec,
+TEST_MAIN_WITH(setup, teardown, test_defaults, test_hook_alone, test_offline,
+               test_defaults_of_host_and_reporter, test_everything_set, test_placement,
+               test_pasted_from_nova, test_log_level, test_refused, test_host_options_a4,
+               test_vcpu_pin_set, test_several_times_over_files, test_messages_have_no_secrets,
+               test_warnings, test_option_without_effect_is_warned_about, test_readable_secret,
+               test_drop_ins, test_h5_repeated_device_spec, test_error_names_the_faulty_device_spec,
                test_named_file_missing, test_credentials, test_bad_credentials, test_mdev_types,
                test_mdev_default_type, test_mdev_refused, test_table, test_out_of_memory)
