@@ -22,6 +22,9 @@
  * of the database and its time, so it cannot count for a later use of the device, nor for a row of
  * another database.
  *
+ * A run can take days, so it reads the configuration again with each look at the database. A unit
+ * that runs keeps its time, and the proof is that of the section at its end.
+ *
  * Invariant: no unit is started for a row that has a result, unless the record was lost or cannot
  * be read. The agent can read the result at any time, and give the device to a guest. So a run
  * first takes over the results of the last one, and two runs never overlap. Limit: a run makes no
@@ -67,24 +70,25 @@ typedef enum TaskState {
 
 typedef struct Task {
         PrepareDirty dirty;
-        const HostClean *section; /* borrowed; NULL: none */
         TaskState state;
-        bool began;          /* its units were started, in this run or the last one */
-        pid_t pid;           /* process of systemctl while a unit runs */
-        char *unit;          /* the unit of the state; NULL: none */
-        uint64_t until_usec; /* CLOCK_MONOTONIC end of its time */
+        bool began;            /* its units were started, in this run or the last one */
+        pid_t pid;             /* process of systemctl while a unit runs */
+        char *unit;            /* the unit of the state; NULL: none */
+        uint64_t until_usec;   /* CLOCK_MONOTONIC end of its time */
+        uint64_t timeout_usec; /* length of its time */
         char reason[PREPARE_REASON_SIZE];
         json_t *lines; /* NULL: none */
 } Task;
 
 typedef struct Run {
-        const Config *config;
+        const char *config_file; /* NULL: see config_load() */
+        Config *config;          /* as of the last look at the database */
         const PreparePaths *paths;
         PrepareClaims claims;
         Task *tasks;
         size_t n_tasks, n_allocated;
         char wanted[PREPARE_WANTED_SIZE];
-        Error error;  /* why the claims cannot be read; code 0: they can */
+        Error error;  /* why configuration or claims cannot be read; code 0: they can */
         bool changed; /* since the record was written */
 } Run;
 
@@ -101,6 +105,7 @@ static void run_done(Run *run)
                 task_done(&run->tasks[i]);
         free(run->tasks);
         prepare_claims_done(&run->claims);
+        config_free(run->config);
 }
 
 static bool is_running(const Task *task)
@@ -220,8 +225,10 @@ static void fail(Run *run, Task *task, const char *reason)
         log_task(task, LOG_ERR, MESSAGE_PREPARE_FAILED, "not clean: ");
 }
 
-/* Finds the section of a device. Writes why its units must not run, or "". */
-static int check_device(const Run *run, Task *task, char why[static PREPARE_REASON_SIZE])
+/* Finds the section of a device, which run borrows until its next look at the database. Writes why
+ * its units must not run, or "". */
+static int check_device(const Run *run, const Task *task, const HostClean **ret,
+                        char why[static PREPARE_REASON_SIZE])
 {
         SnapshotDevice device = { 0 };
         int r = prepare_read_device(run->paths, task->dirty.address, &device);
@@ -229,10 +236,10 @@ static int check_device(const Run *run, Task *task, char why[static PREPARE_REAS
         why[0] = '\0';
         if (r == -ENOMEM)
                 return r;
-        task->section = r == 0 ? host_clean_find(&run->config->driver.host, &device) : NULL;
+        *ret = r == 0 ? host_clean_find(&run->config->driver.host, &device) : NULL;
         if (r < 0)
                 snprintf(why, PREPARE_REASON_SIZE, "the host does not list it");
-        else if (!task->section)
+        else if (!*ret)
                 snprintf(why, PREPARE_REASON_SIZE, "no section [device_clean NAME] has it");
         else if (prepare_find_claim(&run->claims, task->dirty.address))
                 snprintf(why, PREPARE_REASON_SIZE, "claim %" PRIi64 " has it",
@@ -257,8 +264,10 @@ static int check_open(const Run *run, const Task *task, bool *ret)
 }
 
 /* Starts a unit of a task whose device was checked. */
-static int start_unit(Run *run, Task *task, TaskState state, const char *template, Error *reterr)
+static int start_unit(Run *run, Task *task, TaskState state, const HostClean *section,
+                      Error *reterr)
 {
+        const char *template = state == TASK_PROVING ? section->prove : section->clean;
         Error error = ERROR_NULL;
         int r;
 
@@ -271,7 +280,8 @@ static int start_unit(Run *run, Task *task, TaskState state, const char *templat
                 return 0;
         }
         task->began = true;
-        task->until_usec = clock_usec(CLOCK_MONOTONIC) + task->section->timeout_usec;
+        task->until_usec = clock_usec(CLOCK_MONOTONIC) + section->timeout_usec;
+        task->timeout_usec = section->timeout_usec;
         set_state(run, task, state, "");
         log_task(task, LOG_NOTICE, MESSAGE_PREPARE_CHANGED, "was started");
         return 0;
@@ -279,21 +289,21 @@ static int start_unit(Run *run, Task *task, TaskState state, const char *templat
 
 /* Returns true if a unit of another row can still run. It can be older than the last guest, and its
  * success would count for this row. */
-static bool has_old_unit(const Task *task)
+static bool has_old_unit(const Task *task, const HostClean *section)
 {
         const char *address = task->dirty.address;
 
-        return !task->began &&
-               (prepare_unit_runs(task->section->clean, address) ||
-                (task->section->prove && prepare_unit_runs(task->section->prove, address)));
+        return !task->began && (prepare_unit_runs(section->clean, address) ||
+                                (section->prove && prepare_unit_runs(section->prove, address)));
 }
 
 /* Begins a new task, if its device can be cleaned now. */
 static int begin(Run *run, Task *task, Error *reterr)
 {
         char why[PREPARE_REASON_SIZE];
+        const HostClean *section;
         bool open = false;
-        int r = check_device(run, task, why);
+        int r = check_device(run, task, &section, why);
 
         if (r == 0 && !why[0])
                 r = check_open(run, task, &open);
@@ -307,26 +317,32 @@ static int begin(Run *run, Task *task, Error *reterr)
                 set_state(run, task, TASK_WAITING, "a process has it open, or that is not known");
                 return 0;
         }
-        if (has_old_unit(task)) {
+        if (has_old_unit(task, section)) {
                 set_state(run, task, TASK_WAITING, "a unit of an earlier use still runs");
                 return 0;
         }
-        return start_unit(run, task, TASK_CLEANING, task->section->clean, reterr);
+        return start_unit(run, task, TASK_CLEANING, section, reterr);
 }
 
-/* Handles the success of a unit. */
+/* Handles the success of a unit. The section can have changed since its start. */
 static int go_on(Run *run, Task *task, Error *reterr)
 {
+        char why[PREPARE_REASON_SIZE];
+        const HostClean *section;
         bool open;
 
-        if (check_open(run, task, &open) < 0)
+        if (check_device(run, task, &section, why) < 0 || check_open(run, task, &open) < 0)
                 return error_oom(reterr);
+        if (why[0]) {
+                fail(run, task, why);
+                return 0;
+        }
         if (open) {
                 fail(run, task, "a process opened it during the cleaning");
                 return 0;
         }
-        if (task->state == TASK_CLEANING && task->section->prove)
-                return start_unit(run, task, TASK_PROVING, task->section->prove, reterr);
+        if (task->state == TASK_CLEANING && section->prove)
+                return start_unit(run, task, TASK_PROVING, section, reterr);
         set_state(run, task, TASK_CLEAN, "");
         log_task(task, LOG_NOTICE, MESSAGE_PREPARE_CHANGED, "succeeded, so it is clean");
         return 0;
@@ -347,7 +363,7 @@ static int look_at_unit(Run *run, Task *task, Error *reterr)
                 return 0;
         case PREPARE_UNIT_LATE:
                 snprintf(reason, sizeof(reason), "%.150s did not end within %" PRIu64 " s",
-                         task->unit, task->section->timeout_usec / USEC_PER_SEC);
+                         task->unit, task->timeout_usec / USEC_PER_SEC);
                 break;
         case PREPARE_UNIT_FAILED:
                 snprintf(reason, sizeof(reason), "%.180s failed", task->unit);
@@ -399,7 +415,20 @@ static void drop_old(Run *run)
         run->n_tasks = n;
 }
 
-/* Reads the database, and makes tasks of its dirty devices. */
+/* Reads the configuration again. After an error the last one stays. */
+static int read_config(Run *run, Error *reterr)
+{
+        Config *config;
+        int r = config_load_offline(&config, run->config_file, reterr);
+
+        if (r < 0)
+                return r;
+        config_free(run->config);
+        run->config = config;
+        return 0;
+}
+
+/* Reads the configuration and the database, and makes tasks of its dirty devices. */
 static int update_tasks(Run *run, Error *reterr)
 {
         int r;
@@ -407,7 +436,9 @@ static int update_tasks(Run *run, Error *reterr)
         run->changed = true;
         run->error = ERROR_NULL;
         prepare_claims_done(&run->claims);
-        r = prepare_read_claims(run->config, &run->claims, &run->error);
+        r = read_config(run, &run->error);
+        if (r == 0)
+                r = prepare_read_claims(run->config, &run->claims, &run->error);
         if (r < 0) {
                 log_event(LOG_ERR, MESSAGE_PREPARE_FAILED, NULL, "No device is cleaned: %s",
                           error_text(&run->error, r));
@@ -486,9 +517,9 @@ static int outcome_of(const Run *run)
         return PREPARE_DONE;
 }
 
-int prepare_clean_run(const Config *config, const PreparePaths *paths, Error *reterr)
+int prepare_clean_run(const char *config_file, const PreparePaths *paths, Error *reterr)
 {
-        _cleanup_(run_done) Run run = { .config = config, .paths = paths };
+        _cleanup_(run_done) Run run = { .config_file = config_file, .paths = paths };
         _cleanup_close_ int lock = prepare_take_lock(paths, FOLDER, reterr);
         int r;
 

@@ -149,7 +149,7 @@ static int run(const Options *options)
                 return r == -EINVAL || r == -ENOENT ? EXIT_CONFIG_ERROR : EXIT_FAILURE;
         }
         log_set_level(config->log_level);
-        r = options->clean ? prepare_clean_run(config, &options->paths, &error)
+        r = options->clean ? prepare_clean_run(options->config_file, &options->paths, &error)
                            : prepare_run(config, &options->paths, options->dry_run, &error);
         if (r < 0) {
                 log_error("compute-agent-prepare failed: %s", error_text(&error, r));

@@ -3,7 +3,8 @@
 /* Runs of compute-agent-prepare --clean over invented devices and a real claim database. The unit
  * manager is a script in place of systemctl: it writes the units that it starts to "units", and a
  * file FAIL-UNIT makes a unit fail. A file LOST-UNIT makes only systemctl fail, and is its answer
- * to the next question about the state of the unit. So is a file "lost". */
+ * to the next question about the state of the unit. So is a file "lost". A file RUN-UNIT is a
+ * script of the unit. */
 
 #include "base/json.h"
 #include "prepare/clean.h"
@@ -28,7 +29,7 @@ static const char systemctl[] =
         "is-system-running) cat system 2>/dev/null || echo running;;\n"
         "*) echo $3 >>units; [ ! -e LOST-$3 ] || { mv LOST-$3 lost; exit 1; };"
         " [ ! -e handle-$3 ] || ln -s /dev/vfio/7 proc/100/fd/7;"
-        " [ ! -e FAIL-$3 ];;\n"
+        " [ ! -e RUN-$3 ] || . ./RUN-$3; [ ! -e FAIL-$3 ];;\n"
         "esac\n";
 
 static void put_script(PrepareFixture *f, const char *name, const char *text)
@@ -82,8 +83,9 @@ static int set_up(void **state)
 
 static int run_it(PrepareFixture *f)
 {
+        _cleanup_free_ char *path = scratch_path(f->claims->folder, "x.conf");
         Error error = ERROR_NULL;
-        int r = prepare_clean_run(f->config, &f->paths, &error);
+        int r = prepare_clean_run(path, &f->paths, &error);
 
         if (r < 0)
                 fail_msg("%s", error.text);
@@ -358,6 +360,31 @@ static void test_a_unit_of_another_row_is_not_joined(void **state)
         assert_units(f, "wipe@" A ".service\nprove@" A ".service\n");
 }
 
+/* The cleaning of one device can take days, in which the operator adds a proof. The unit of A makes
+ * B free for its cleaning. */
+static void test_the_configuration_is_read_again(void **state)
+{
+        PrepareFixture *f = *state;
+        _cleanup_free_ char *script = NULL;
+
+        configure(f, SECTION "prove =\n");
+        put_dirty(f, A);
+        put_dirty(f, B);
+        put_handle(f, 100, "/dev/vfio/8");
+        script = text_format(
+                "rm proc/100/fd/7; sed -i '/^prove =$/d' x.conf; echo 2 >%s/compute-agent/"
+                "clean-wanted; for i in $(seq 500); do grep -q prove@" B
+                " units && break; sleep 0.02; done\n",
+                f->run);
+        scratch_write(f->claims->folder, "RUN-wipe@" A ".service", script);
+        scratch_write(f->run, "compute-agent/clean-wanted", "1\n");
+        assert_int_equal(run_it(f), PREPARE_DONE);
+        assert_units(f, "wipe@" A ".service\nwipe@" B ".service\nprove@" B ".service\nprove@" A
+                        ".service\n");
+        assert_result(f, A, "clean", "", 0);
+        assert_result(f, B, "clean", "", 0);
+}
+
 /* Units that are stopped with the system are no evidence of a bad device. */
 static void test_a_failure_while_the_system_stops_is_no_result(void **state)
 {
@@ -388,5 +415,6 @@ TEST_MAIN_WITH(set_up, prepare_teardown, test_a_dirty_device_is_cleaned_and_prov
                test_a_device_opened_meanwhile_is_not_clean,
                test_a_unit_whose_success_proves_nothing_is_refused,
                test_a_failure_of_systemctl_is_no_result, test_a_unit_of_another_row_is_not_joined,
+               test_the_configuration_is_read_again,
                test_a_failure_while_the_system_stops_is_no_result,
                test_a_missing_database_cleans_nothing)
