@@ -3,7 +3,7 @@
 /* Executes the steps of a plan: writes to sysfs, or starts a unit with systemctl. Each write is one
  * of these, below SYS/bus/pci:
  *
- *   devices/CARD/sriov_numvfs                  the number of functions; 0 before another number
+ *   devices/CARD/sriov_numvfs                  the number of functions
  *   devices/FUNCTION/driver_override           the name of a driver
  *   devices/FUNCTION/driver/unbind             the address
  *   drivers_probe                              the address
@@ -104,16 +104,12 @@ static void settle(const PreparePaths *paths, const PrepareCard *card)
                 usleep(SETTLE_POLL_USEC);
 }
 
-static int make_functions(const PreparePaths *paths, const PrepareCard *card, uint64_t wanted,
-                          Error *reterr)
+static int write_functions(const PreparePaths *paths, const PrepareCard *card, uint64_t wanted,
+                           Error *reterr)
 {
         uint64_t number = 0;
-        int r = 0;
+        int r = write_number(paths, card->address, PREPARE_NUMVFS, wanted, reterr);
 
-        if (card->n_virtual > 0)
-                r = write_number(paths, card->address, PREPARE_NUMVFS, 0, reterr);
-        if (r == 0)
-                r = write_number(paths, card->address, PREPARE_NUMVFS, wanted, reterr);
         if (r < 0)
                 return r;
         r = prepare_read_number(paths, card->address, PREPARE_NUMVFS, &number);
@@ -121,7 +117,8 @@ static int make_functions(const PreparePaths *paths, const PrepareCard *card, ui
                 return error_setf(reterr, r < 0 ? r : EIO,
                                   PREPARE_NUMVFS " is %" PRIu64 " after %" PRIu64 " was written",
                                   number, wanted);
-        settle(paths, card);
+        if (wanted > 0)
+                settle(paths, card);
         return 1;
 }
 
@@ -231,7 +228,7 @@ int prepare_act(const PreparePaths *paths, PrepareHost *host, const PrepareStep 
                 return r;
         switch (step->kind) {
         case PREPARE_FUNCTIONS:
-                return make_functions(paths, card, step->value, reterr);
+                return write_functions(paths, card, step->value, reterr);
         case PREPARE_DRIVER:
                 return bind_driver(paths, card, function, reterr);
         case PREPARE_CLEAR:

@@ -108,7 +108,8 @@ static bool find_user(const Planner *p, const PrepareCard *card, char text[PREPA
         return true;
 }
 
-/* Decides about the number of functions. */
+/* Decides about the number of functions. The kernel takes another number only after 0. The next
+ * plan finds a card without functions, whose unit must run before the new ones. */
 static int plan_number(Planner *p, const PrepareCard *card)
 {
         uint64_t wanted = card->options->virtual_functions;
@@ -124,8 +125,9 @@ static int plan_number(Planner *p, const PrepareCard *card)
                 return add(p, PREPARE_REFUSE, wanted, NULL,
                            "%" PRIu64 " functions are wanted instead of %" PRIu64 ", but %s",
                            wanted, card->n_virtual, user);
-        return add(p, PREPARE_FUNCTIONS, wanted, NULL,
-                   "the card has %" PRIu64 " functions, which are all free", card->n_virtual);
+        return add(p, PREPARE_FUNCTIONS, 0, NULL,
+                   "%" PRIu64 " functions are wanted instead of %" PRIu64 ", which are all free",
+                   wanted, card->n_virtual);
 }
 
 /* Decides about the driver of a function that is no vGPU. A function that a process has open keeps

@@ -103,7 +103,7 @@ const PrepareClaim *prepare_find_claim(const PrepareClaims *claims, const char *
  * kinds, claims and hardware are read again. The last two kinds change nothing. */
 typedef enum PrepareKind {
         PREPARE_UNIT,      /* start the unit of the card, which has no functions */
-        PREPARE_FUNCTIONS, /* make the functions of the card: value is their number */
+        PREPARE_FUNCTIONS, /* write the number of functions of the card: value; 0 removes all */
         PREPARE_DRIVER,    /* bind the function to options->driver_override */
         PREPARE_CLEAR,     /* end the vGPU of the function: value is its type */
         PREPARE_SET,       /* make the function a vGPU: value is its type */

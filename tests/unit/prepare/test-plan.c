@@ -366,7 +366,7 @@ static void test_number_of_functions(void **state)
                   { FREE(A), FREE(B) },
                   NONE,
                   false,
-                  "functions card 4 (the card has 2 functions, which are all free)" },
+                  "functions card (4 functions are wanted instead of 2, which are all free)" },
                 { "the right number", NUMBER(2), { 0 }, { FREE(A), FREE(B) }, NONE, false, "" },
                 { "unchanged", NUMBER(0), { 0 }, NONE, NONE, false, "" },
                 { "too many",

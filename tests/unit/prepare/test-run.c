@@ -277,6 +277,7 @@ static void test_unit_runs_before_functions(void **state)
 {
         PrepareFixture *f = *state;
         _cleanup_free_ char *calls = NULL, *again = NULL, *failed = NULL;
+        _cleanup_free_ char *rest = NULL, *seen = NULL;
 
         configure(f, SECTION "virtual_functions = 2\nunit = mig-layout@.service\n");
         put_card(f, CARD, 0, 4);
@@ -292,6 +293,15 @@ static void test_unit_runs_before_functions(void **state)
         assert_int_equal(run_it(f), PREPARE_DONE); /* the card has functions: no unit */
         failed = scratch_read(f->claims->folder, "calls");
         assert_string_equal(again, failed);
+        /* The kernel removes with the functions what the unit made for them. */
+        configure(f, SECTION "virtual_functions = 3\nunit = mig-layout@.service\n");
+        rest = text_format("cat %s/" DEVICES CARD "/sriov_numvfs >%s/seen", f->claims->folder,
+                           f->claims->folder);
+        put_systemctl(f, rest);
+        assert_int_equal(run_it(f), PREPARE_DONE);
+        seen = scratch_read(f->claims->folder, "seen");
+        assert_string_equal(seen, "0\n");
+        assert_int_equal(get(f, CARD, "sriov_numvfs"), 3);
 }
 
 /* The unit of the second card binds a driver to the first one, as a module that is loaded late. */
