@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Executes the steps of a plan: writes to sysfs, or starts a unit with systemctl. Each write is one
+/* Executes the steps of a plan: writes to sysfs, or runs a unit. Each write is one
  * of these, below SYS/bus/pci:
  *
  *   devices/CARD/sriov_numvfs                  the number of functions
@@ -23,14 +23,14 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "prepare/unit.h"
 
 /* Longest time for new functions to appear and to get the files of their types. */
-#define SETTLE_USEC      (10 * USEC_PER_SEC)
-#define SETTLE_POLL_USEC UINT64_C(50000)
+#define SETTLE_USEC (10 * USEC_PER_SEC)
+#define POLL_USEC   UINT64_C(50000)
 
 /* Writes a text and a newline with one call, which sysfs takes as one value. */
 static int write_file(const char *path, const char *text)
@@ -101,7 +101,7 @@ static void settle(const PreparePaths *paths, const PrepareCard *card)
         uint64_t until = clock_usec(CLOCK_MONOTONIC) + SETTLE_USEC;
 
         while (!is_settled(paths, card) && clock_usec(CLOCK_MONOTONIC) < until)
-                usleep(SETTLE_POLL_USEC);
+                usleep(POLL_USEC);
 }
 
 static int write_functions(const PreparePaths *paths, const PrepareCard *card, uint64_t wanted,
@@ -122,33 +122,22 @@ static int write_functions(const PreparePaths *paths, const PrepareCard *card, u
         return 1;
 }
 
-/* Starts the unit of the card with systemctl. Waits for the end of systemctl, without a time
- * limit. */
-static int start_unit(const PrepareCard *card, Error *reterr)
+/* Runs the unit of the card. Waits for its end, without a time limit. */
+static int run_unit(const PrepareCard *card, Error *reterr)
 {
-        const char *template = card->options->unit, *at = strchr(template, '@');
-        _cleanup_free_ char *unit =
-                text_format("%.*s@%s.service", (int)(at - template), template, card->address);
-        int status;
+        _cleanup_free_ char *unit = NULL;
+        PrepareUnitEnd end;
         pid_t pid;
+        int r = prepare_unit_start(card->options->unit, card->address, &unit, &pid, reterr);
 
-        if (!unit)
-                return error_oom(reterr);
-        pid = fork();
-        if (pid < 0)
-                return error_setf(reterr, errno, "Cannot start systemctl: %s", strerror(errno));
-        if (pid == 0) {
-                execlp("systemctl", "systemctl", "--no-ask-password", "start", unit, (char *)NULL);
-                _exit(127);
-        }
-        while (waitpid(pid, &status, 0) < 0)
-                if (errno != EINTR)
-                        return error_setf(reterr, errno, "Cannot wait for systemctl: %s",
-                                          strerror(errno));
-        if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-                return error_setf(reterr, EIO, "%s failed. Run \"systemctl status %s\"", unit,
-                                  unit);
-        return 1;
+        if (r < 0)
+                return r;
+        while ((end = prepare_unit_look(unit, &pid, UINT64_MAX)) == PREPARE_UNIT_RUNNING)
+                usleep(POLL_USEC);
+        return end == PREPARE_UNIT_DONE
+                       ? 1
+                       : error_setf(reterr, EIO, "%s failed. Run \"systemctl status %s\"", unit,
+                                    unit);
 }
 
 static int bind_driver(const PreparePaths *paths, const PrepareCard *card,
@@ -222,7 +211,7 @@ int prepare_act(const PreparePaths *paths, PrepareHost *host, const PrepareStep 
         int r;
 
         if (step->kind == PREPARE_UNIT)
-                return start_unit(card, reterr);
+                return run_unit(card, reterr);
         r = prepare_read_open(paths, host, reterr);
         if (r < 0 || !is_free(card, step->function))
                 return r;

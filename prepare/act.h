@@ -14,7 +14,7 @@
  *
  * Returns 1 if the step was done, 0 if the host changed since the plan, or a negative errno with
  * words; a part of the step can be done then. Blocks as long as the driver does, for new functions
- * about 10 s longer at most, and for a unit until systemctl ends, without a limit. "open" of the
+ * about 10 s longer at most, and for a unit until its end, without a limit. "open" of the
  * functions of host is updated, except for the start of a unit. */
 int prepare_act(const PreparePaths *paths, PrepareHost *host, const PrepareStep *step,
                 Error *reterr);

@@ -285,6 +285,10 @@ static int plan_card(Planner *p)
                 return add(p, PREPARE_REFUSE, 0, NULL, "no driver is bound to the card");
         if (card->n_virtual == 0 && card->options->unit && !card->unit_done)
                 return add(p, PREPARE_UNIT, 0, NULL, "the card has no functions");
+        if (card->n_virtual == 0 && card->options->unit && wanted == 0)
+                return add(p, PREPARE_REFUSE, 0, NULL,
+                           "its unit made no functions, and "
+                           "virtual_functions is 0");
         if (wanted > 0 && wanted != card->n_virtual) {
                 r = plan_number(p, card);
                 if (r < 0 || p->plan->steps[p->plan->n_steps - 1].kind == PREPARE_FUNCTIONS)

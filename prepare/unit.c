@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Starts the units that clean devices or switch partitions, and reads lines of their last messages
- * from the journal, by running systemctl, busctl and journalctl as child processes.
+/* Starts the units that prepare cards, clean devices or switch partitions, and reads lines of their
+ * last messages from the journal, by running systemctl, busctl and journalctl as child processes.
  * prepare_unit_start() rejects a unit whose successful start does not prove that it ran. It asks
  * before the start, because systemd forgets a unit that has succeeded. It does not wait for the
  * unit. Each read of an output ends at a time limit (COMMAND_USEC), which kills the command, and

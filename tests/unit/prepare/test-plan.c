@@ -401,27 +401,6 @@ static void test_number_of_functions(void **state)
                   true,
                   "refuse card 4 (4 functions are wanted instead of 1, but the claims of this host "
                   "are not known)" },
-                { "the unit first",
-                  { .virtual_functions = 4, .unit = (char *)"u@.service" },
-                  { 0 },
-                  NONE,
-                  NONE,
-                  false,
-                  "unit card (the card has no functions)" },
-                { "the unit is done",
-                  { .virtual_functions = 4, .unit = (char *)"u@.service" },
-                  { .unit_done = true },
-                  NONE,
-                  NONE,
-                  false,
-                  "functions card 4 (the card has no functions)" },
-                { "functions exist",
-                  { .unit = (char *)"u@.service" },
-                  { 0 },
-                  { FREE(A) },
-                  NONE,
-                  false,
-                  "" },
                 { "no driver",
                   NUMBER(4),
                   { .offset = 1 },
@@ -436,6 +415,43 @@ static void test_number_of_functions(void **state)
                   NONE,
                   false,
                   "refuse card (the card does not exist)" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+                check(&cases[i]);
+}
+
+static void test_units(void **state)
+{
+        static const Case cases[] = {
+                { "the unit first",
+                  { .virtual_functions = 4, .unit = (char *)"u@.service" },
+                  { 0 },
+                  NONE,
+                  NONE,
+                  false,
+                  "unit card (the card has no functions)" },
+                { "the unit is done",
+                  { .virtual_functions = 4, .unit = (char *)"u@.service" },
+                  { .unit_done = true },
+                  NONE,
+                  NONE,
+                  false,
+                  "functions card 4 (the card has no functions)" },
+                { "the unit must make the functions, and made none",
+                  { .unit = (char *)"u@.service" },
+                  { .unit_done = true },
+                  NONE,
+                  NONE,
+                  false,
+                  "refuse card (its unit made no functions, and virtual_functions is 0)" },
+                { "functions exist",
+                  { .unit = (char *)"u@.service" },
+                  { 0 },
+                  { FREE(A) },
+                  NONE,
+                  false,
+                  "" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
@@ -553,5 +569,5 @@ static void test_addresses_of_a_card(void **state)
 }
 
 TEST_MAIN(test_types_follow_claims, test_open_functions_stay_unchanged, test_order_of_steps,
-          test_number_of_functions, test_unknown_claims_clear_nothing, test_failures_of_this_run,
-          test_addresses_of_a_card)
+          test_number_of_functions, test_units, test_unknown_claims_clear_nothing,
+          test_failures_of_this_run, test_addresses_of_a_card)

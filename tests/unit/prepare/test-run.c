@@ -261,15 +261,22 @@ static void test_driver_is_read_back(void **state)
         assert_string_equal(of_function(document, B, "error"), "");
 }
 
-/* Puts a program "systemctl" first into $PATH. It writes its arguments to a file. */
+/* Puts programs "systemctl" and "busctl" first into $PATH. A start of a unit writes its arguments
+ * to a file. A file "exit" gives the unit RemainAfterExit=yes. */
 static void put_systemctl(PrepareFixture *f, const char *rest)
 {
-        _cleanup_free_ char *script =
-                text_format("#!/bin/sh\necho \"$@\" >>%s/calls\n%s\n", f->claims->folder, rest);
+        _cleanup_free_ char *script = text_format(
+                "#!/bin/sh\ncd %s\ncase \"$1\" in\n"
+                "show) printf 'LoadState=loaded\\nType=oneshot\\nActiveState=failed\\n';"
+                " echo RemainAfterExit=$(cat exit 2>/dev/null || echo no); exit;;\n"
+                "is-system-running) exit;;\nesac\necho \"$@\" >>calls\n%s\n",
+                f->claims->folder, rest);
         _cleanup_free_ char *path = text_format("%s/bin:/usr/bin:/bin", f->claims->folder);
 
         scratch_write(f->claims->folder, "bin/systemctl", script);
         scratch_chmod(f->claims->folder, "bin/systemctl", 0700);
+        scratch_write(f->claims->folder, "bin/busctl", "#!/bin/sh\necho 'a(sbbsi) 0'\n");
+        scratch_chmod(f->claims->folder, "bin/busctl", 0700);
         assert_int_equal(setenv("PATH", path, 1), 0);
 }
 
@@ -304,6 +311,20 @@ static void test_unit_runs_before_functions(void **state)
         assert_int_equal(get(f, CARD, "sriov_numvfs"), 3);
 }
 
+/* The start of a unit that was skipped, or that ran before, succeeds too. */
+static void test_a_unit_that_proves_nothing_is_refused(void **state)
+{
+        PrepareFixture *f = *state;
+
+        configure(f, SECTION "virtual_functions = 2\nunit = u@.service\n");
+        put_card(f, CARD, 0, 4);
+        put_systemctl(f, "");
+        scratch_write(f->claims->folder, "exit", "yes\n");
+        assert_int_equal(run_it(f), PREPARE_FAILED);
+        assert_int_equal(get(f, CARD, "sriov_numvfs"), 0);
+        assert_null(scratch_read(f->claims->folder, "calls"));
+}
+
 /* The unit of the second card binds a driver to the first one, as a module that is loaded late. */
 static void test_a_late_driver_makes_another_pass(void **state)
 {
@@ -313,13 +334,15 @@ static void test_a_late_driver_makes_another_pass(void **state)
         driver = text_format("%s/" DEVICES CARD "/driver", f->claims->folder);
         rest = text_format("( sleep 0.3; ln -s ../nvidia %s ) >/dev/null 2>&1 &", driver);
         configure(f, "[device_prepare a]\ndevice_addresses = " CARD "\nvirtual_functions = 2\n"
-                     "[device_prepare b]\ndevice_addresses = 0000:c2:00.0\nunit = u@.service\n");
+                     "[device_prepare b]\ndevice_addresses = 0000:c2:00.0\nunit = u@.service\n"
+                     "virtual_functions = 1\n");
         put_card(f, CARD, 0, 4);
         put_card(f, "0000:c2:00.0", 0, 4);
         assert_int_equal(unlink(driver), 0);
         put_systemctl(f, "");
         assert_int_equal(run_it(f), PREPARE_FAILED);
         assert_int_equal(get(f, CARD, "sriov_numvfs"), 0);
+        put(f, "0000:c2:00.0", "sriov_numvfs", "0\n");
         put_systemctl(f, rest);
         f->paths.patience_usec = 60 * USEC_PER_SEC;
         assert_int_equal(run_it(f), PREPARE_DONE);
@@ -412,7 +435,8 @@ TEST_MAIN_WITH(prepare_setup, prepare_teardown, test_types_are_set_and_cleared,
                test_without_a_section, test_bad_database_changes_nothing,
                test_missing_database_makes_functions_only, test_functions_before_types,
                test_failures_affect_only_their_card, test_driver_is_read_back,
-               test_unit_runs_before_functions, test_a_late_driver_makes_another_pass,
+               test_unit_runs_before_functions, test_a_unit_that_proves_nothing_is_refused,
+               test_a_late_driver_makes_another_pass,
                test_a_change_during_the_run_makes_another_pass,
                test_content_of_prepare_wanted_is_limited, test_functions_with_mediated_devices_stay,
                test_step_of_an_old_plan)
