@@ -341,6 +341,36 @@ static int check_devices(const HostConfig *host, const DeviceSet *set, Error *re
         return r;
 }
 
+static bool is_equal(const char *a, const char *b)
+{
+        return a && b && strcmp(a, b) == 0;
+}
+
+/* Checks that no partition of another set starts the same unit: the same template with the same
+ * id. */
+static int check_units(const HostConfig *host, const HostShapes *shapes, Error *reterr)
+{
+        for (size_t i = 0; i < host->n_shapes; i++) {
+                const HostShapes *other = &host->shapes[i];
+
+                if (!is_equal(shapes->activate, other->activate) &&
+                    !is_equal(shapes->activate, other->deactivate) &&
+                    !is_equal(shapes->deactivate, other->activate) &&
+                    !is_equal(shapes->deactivate, other->deactivate))
+                        continue;
+                for (size_t j = 0; j < shapes->set.n_partitions; j++)
+                        for (size_t k = 0; k < other->set.n_partitions; k++)
+                                if (is_equal(shapes->set.partitions[j].id,
+                                             other->set.partitions[k].id))
+                                        return error_setf(
+                                                reterr, EINVAL,
+                                                "partition %s has the unit of partition %s of [device_shapes %s]. Change the ID, or a template",
+                                                shapes->set.partitions[j].id,
+                                                other->set.partitions[k].id, other->set.name);
+        }
+        return 0;
+}
+
 static bool is_name(const char *name)
 {
         size_t n =
@@ -377,7 +407,9 @@ static int finish_shapes(const HostConfig *host, HostShapes *shapes, const char 
                                 shapes->resource_class, host->cleans[i].name);
         r = device_set_parse(&shapes->set, name, shapes->resource_class, shapes->members,
                              shapes->partitions, reterr);
-        return r < 0 ? r : check_devices(host, &shapes->set, reterr);
+        if (r == 0)
+                r = check_devices(host, &shapes->set, reterr);
+        return r < 0 ? r : check_units(host, shapes, reterr);
 }
 
 /* Sets the options of a section, or their defaults, and checks them. */

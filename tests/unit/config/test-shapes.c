@@ -52,11 +52,13 @@ static void test_unknown_names_cause_a_warning(void **state)
                             "x.conf:7: unknown option [device_shapes a] slots, ignoring\n");
 }
 
-#define A     "[device_shapes a]\n"
-#define CLASS "resource_class = CUSTOM_A\n"
-#define CARD  "members = 0000:c1:00.0\n"
-#define ONE   "partitions = x=1\n"
-#define WHOLE CLASS CARD ONE
+#define A              "[device_shapes a]\n"
+#define CLASS          "resource_class = CUSTOM_A\n"
+#define CARD           "members = 0000:c1:00.0\n"
+#define ONE            "partitions = x=1\n"
+#define WHOLE          CLASS CARD ONE
+#define OTHER          "resource_class = CUSTOM_B\nmembers = 0000:c2:00.0\n" ONE
+#define UNITS(on, off) "activate = " on "@.service\ndeactivate = " off "@.service\n"
 
 static void test_bad_sections_are_refused(void **state)
 {
@@ -98,6 +100,12 @@ static void test_bad_sections_are_refused(void **state)
                 { PCI "[devices]\nenabled_mdev_types = nvidia-35\n[mdev_nvidia-35]\n"
                       "device_addresses = 0000:c1:00.0\n" A WHOLE,
                   "x.conf:7: [device_shapes a]: 0000:c1:00.0 is in [mdev_nvidia-35]" },
+                { PCI A WHOLE UNITS("on", "off") "[device_shapes b]\n" OTHER UNITS("go", "off"),
+                  "x.conf:9: [device_shapes b]: partition x has the unit of partition x of "
+                  "[device_shapes a]. Change the ID, or a template" },
+                { PCI A WHOLE UNITS("on", "off") "[device_shapes b]\n" OTHER UNITS("off", "on"),
+                  "x.conf:9: [device_shapes b]: partition x has the unit of partition x of "
+                  "[device_shapes a]. Change the ID, or a template" },
                 { PCI A WHOLE "timeout_sec = 0\n",
                   "x.conf:7: [device_shapes a] timeout_sec: \"0\": must be a number of seconds "
                   "from 1 to 604800" },
@@ -107,5 +115,15 @@ static void test_bad_sections_are_refused(void **state)
                 expect_refused(*state, cases[i].text, cases[i].expected);
 }
 
+static void test_sets_share_ids_without_common_units(void **state)
+{
+        _cleanup_(config_freep) Config *c =
+                load_text(*state, PCI A WHOLE UNITS("on", "off") "[device_shapes b]\n" OTHER UNITS(
+                                          "go", "stop") "[device_shapes c]\nresource_class = "
+                                                        "CUSTOM_C\nmembers = 0000:c3:00.0\n" ONE);
+
+        assert_int_equal(c->driver.host.n_shapes, 3);
+}
+
 TEST_MAIN_WITH(setup, teardown, test_sections_are_read, test_unknown_names_cause_a_warning,
-               test_bad_sections_are_refused)
+               test_bad_sections_are_refused, test_sets_share_ids_without_common_units)
