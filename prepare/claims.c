@@ -241,6 +241,7 @@ int prepare_parse_claims(const char *text, size_t n, PrepareClaims *ret, Error *
                 return r;
         if (code == ENOENT) {
                 ret->complete = false;
+                ret->missing = true;
                 return 0;
         }
         if (code != 0)

@@ -12,8 +12,8 @@
 #include "config/config.h"
 #include "prepare/plan.h"
 
-/* Reads the claims. A database that is missing or was never used yields no claims, and complete =
- * false. ret must be zeroed.
+/* Reads the claims. A database that is missing or was never used yields no claims, complete = false
+ * and missing = true. ret must be zeroed.
  *
  * Returns the errors of folder_owner_become() and of the reads of the database, except -ENOENT, and
  * those of pipe2(2), read(2) and fork(2), all with words. Else returns -EBADMSG for an invalid
@@ -24,6 +24,6 @@
 int prepare_read_claims(const Config *config, PrepareClaims *ret, Error *reterr);
 
 /* Parses the document of the child (claims.c). Its code ENOENT is no error: it yields no claims,
- * and complete = false. Returns another error of the child with words, -EBADMSG for an invalid
- * document, or -ENOMEM. ret must be zeroed. Pure. */
+ * complete = false and missing = true. Returns another error of the child with words, -EBADMSG for
+ * an invalid document, or -ENOMEM. ret must be zeroed. Pure. */
 int prepare_parse_claims(const char *text, size_t n, PrepareClaims *ret, Error *reterr);

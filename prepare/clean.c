@@ -428,7 +428,8 @@ static int read_config(Run *run, Error *reterr)
         return 0;
 }
 
-/* Reads the configuration and the database, and makes tasks of its dirty devices. */
+/* Reads the configuration and the database, and makes tasks of its dirty devices. A missing
+ * database is an error, because an agent with dirty devices wrote the stamp. */
 static int update_tasks(Run *run, Error *reterr)
 {
         int r;
@@ -439,6 +440,8 @@ static int update_tasks(Run *run, Error *reterr)
         r = read_config(run, &run->error);
         if (r == 0)
                 r = prepare_read_claims(run->config, &run->claims, &run->error);
+        if (r == 0 && run->claims.missing)
+                r = error_setf(&run->error, ENOENT, "The claim database does not exist");
         if (r < 0) {
                 log_event(LOG_ERR, MESSAGE_PREPARE_FAILED, NULL, "No device is cleaned: %s",
                           error_text(&run->error, r));

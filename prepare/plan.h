@@ -91,6 +91,7 @@ typedef struct PrepareClaims {
         PrepareDirty *dirty; /* by address */
         size_t n_dirty, n_dirty_allocated;
         bool complete; /* false: the database is missing, or it lacks claims of Placement */
+        bool missing;  /* there is no database, or it was never used */
 } PrepareClaims;
 
 void prepare_claims_done(PrepareClaims *claims);

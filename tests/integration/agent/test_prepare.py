@@ -141,7 +141,7 @@ class TestPrepare(PrepareCase):
                                             'user_domain_name': 'Default', 'project_name': 'service', 'project_domain_name': 'Default'}})
         self.assertIn('placement-password', self.agent.ctl('doctor', '--config-only', '-c', self.agent.config, code=1).stdout)
         self.prepare()
-        self.prepare('--clean')
+        self.assertIn('The claim database does not exist', self.prepare('--clean', code=75))
 
     def test_options_and_configuration(self):
         program = build_folder() / 'compute-agent-prepare'

@@ -406,6 +406,9 @@ static void test_a_missing_database_cleans_nothing(void **state)
                       "not a database, but long enough to be read");
         assert_int_equal(run_it(f), PREPARE_UNTOUCHED);
         assert_units(f, "");
+        /* A lost database is no database without dirty devices. */
+        assert_int_equal(unlink(f->claims->path), 0);
+        assert_int_equal(run_it(f), PREPARE_UNTOUCHED);
 }
 
 TEST_MAIN_WITH(set_up, prepare_teardown, test_a_dirty_device_is_cleaned_and_proved,
