@@ -9,11 +9,12 @@
  *
  * A section without a unit for the proof skips proving. A new task can fail at once, and one whose
  * unit fails because the system stops waits. The agent decides that a device is dirty, and its
- * database is foreign input. So this program checks the device before its first unit: the host
- * lists it, a section of the configuration has it, it is no virtual function, and no living claim
- * names it. Otherwise the task fails. Before each unit and before the result "clean" it checks that
- * no process has its VFIO group or device open. If that is not known, it counts as open. A device
- * that is open at first waits, and one that is open at a later check fails.
+ * database is foreign input. So this program checks the device before its first unit, and after the
+ * success of each: the host lists it, a section of the configuration has it, it is no virtual
+ * function, and no living claim names it. Otherwise the task fails. Before each unit and before the
+ * result "clean" it checks that no process has its VFIO group or device open. If that is not known,
+ * it counts as open. A device that is open at first waits, and one that is open at a later check
+ * fails.
  *
  * A unit that an earlier run started for the same row is waited for (prepare/unit.h). At the end of
  * its time (timeout_sec, for each unit) only systemctl is killed: the task fails, and the unit is
