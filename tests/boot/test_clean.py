@@ -141,7 +141,18 @@ class Clean(BootCase):
         self.wait_clean(before)
         self.assertEqual(self.file('wiped').count(DISK), count + 1)
 
-    def test_5_a_unit_with_a_condition_is_refused(self):
+    def test_5_a_restart_of_systemd_is_no_failure(self):
+        self.machine.run('touch', '/var/tmp/hold')
+        count, before = self.file('wiped').count(DISK), self.count_clean()
+        self.use()
+        wait_until(lambda: self.file('wiped').count(DISK) == count + 1, 90, 'the unit')
+        self.machine.run('systemctl', 'daemon-reexec')
+        self.machine.run('systemctl', 'is-system-running', check=False)  # it has restarted when it answers
+        self.machine.run('rm', '/var/tmp/hold')
+        self.wait_clean(before)
+        self.assertEqual(self.file('wiped').count(DISK), count + 1)
+
+    def test_6_a_unit_with_a_condition_is_refused(self):
         count = self.file('wiped').count(DISK)
         self.machine.write('/etc/systemd/system/wipe@.service.d/test.conf', '[Unit]\n  ConditionPathExists=/nonexistent\n')
         self.machine.run('systemctl', 'daemon-reload')
