@@ -167,10 +167,9 @@ static void answer(Waiting *waiting, const json_t *document, const char *name, c
  * also counts if a reload ended the wait. */
 static const Error *find_failure(const TrackerView *view, int kind, const Error *error)
 {
-        const Error *why = kind == RESHAPE_SHOW ? &no_error
-                           : kind == RESHAPE_UNDO
-                                   ? &reshape_control_get_state(view->reshape)->undo_error
-                                   : &view->status->reshape_error;
+        const Error *why = kind == RESHAPE_FORWARD
+                                   ? &view->status->reshape_error
+                                   : &reshape_control_get_state(view->reshape)->asked_error;
 
         if (error->code == ECANCELED)
                 return error;

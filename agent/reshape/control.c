@@ -154,8 +154,8 @@ void reshape_control_ask(ReshapeControl *control, ReshapeKind kind, const EventA
         control->is_made = false;
         control->asked_kind = kind;
         control->asked_by = by ? *by : (EventAuthor){ 0 };
-        if (kind == RESHAPE_UNDO)
-                control->state.undo_error = ERROR_NULL;
+        if (kind != RESHAPE_FORWARD)
+                control->state.asked_error = ERROR_NULL;
 }
 
 int reshape_control_cancel(ReshapeControl *control)
@@ -175,8 +175,8 @@ int reshape_control_cancel(ReshapeControl *control)
 
 /* End of a reshape */
 
-/* Replaces the document in the state by one of the last decision. A reshape without a decision
- * about consumers leaves the old document. */
+/* Replaces the document in the state by one of the last decision. The reshape of the start without
+ * a decision about consumers leaves the old document. A requested one has dropped it (is_due()). */
 static void keep_document(const Reshaper *reshaper)
 {
         const ReshapeImage *image = &reshaper->image;
@@ -225,15 +225,15 @@ static void log_done(const Reshaper *reshaper)
 }
 
 /* Logs the result and stores it in the state. state.error stays unchanged after a shown or
- * cancelled reshape, after a failed undo, and if Placement did not answer. The result of an undo
- * alone changes undo_error here. */
+ * cancelled reshape, after a failed undo, and if Placement did not answer. The result of an undo or
+ * of a shown reshape changes asked_error here. */
 static void note_end(const Reshaper *reshaper, int result, const Error *error)
 {
         ReshapeControl *control = reshaper->control;
 
         keep_document(reshaper);
-        if (reshaper->kind == RESHAPE_UNDO)
-                control->state.undo_error = result == 0 ? ERROR_NULL : *error;
+        if (reshaper->kind != RESHAPE_FORWARD)
+                control->state.asked_error = result == 0 ? ERROR_NULL : *error;
         if (reshaper->kind == RESHAPE_SHOW || report_outcome_is_away(result))
                 return;
         if (reshaper->kind == RESHAPE_UNDO && result != 0) {
@@ -775,18 +775,19 @@ static void drop_document(ReshapeControl *control)
 }
 
 /* Returns true if a reshape must begin in this cycle, and drops a request that has no effect or is
- * forbidden. remote: the tree of Placement, just read. See reshape_control_begin(). */
+ * forbidden. A request that is not forbidden replaces the document of an earlier reshape. remote:
+ * the tree of Placement, just read. See reshape_control_begin(). */
 static bool is_due(ReshapeControl *control, bool needed, bool may, const ProviderTree *remote)
 {
         bool stays = control->kept.n_items > 0, drops;
 
         if (control->state.asked && !may && control->asked_kind != RESHAPE_SHOW)
                 control->state.asked = false;
+        if (control->state.asked)
+                drop_document(control);
         if (control->state.asked && (needed || stays || control->asked_kind == RESHAPE_UNDO))
                 return true;
         drops = control->state.asked;
-        if (drops)
-                drop_document(control);
         control->state.asked = false;
         if (!may || needed)
                 return may && control->state.at_start;
@@ -823,7 +824,6 @@ int reshape_control_begin(ReshapeControl *control, bool needed, bool may, const 
                 .userdata = userdata,
                 .began_usec = clock_usec(CLOCK_MONOTONIC),
         };
-        control->state.asked = false;
         r = load_undo(reshaper, &error);
         /* The timer also begins the first round, so that done is never called from inside this
          * call. */
@@ -831,13 +831,14 @@ int reshape_control_begin(ReshapeControl *control, bool needed, bool may, const 
             (r = sd_event_add_time_relative(control->event, &reshaper->timer, CLOCK_MONOTONIC, 0,
                                             TIMER_ACCURACY, on_timer, reshaper)) < 0)
                 error_setf(&error, r, "Cannot set up a timer: %s", strerror(-r));
+        if (r < 0 && reshaper->kind != RESHAPE_UNDO)
+                return error_setf(reterr, r, "%s", error.text);
+        control->state.asked = false;
         if (r >= 0) {
                 control->reshaper = TAKE_PTR(reshaper);
                 return 1;
         }
-        if (reshaper->kind != RESHAPE_UNDO)
-                return error_setf(reterr, r, "%s", error.text);
-        control->state.undo_error = error;
+        control->state.asked_error = error;
         return 0;
 }
 
@@ -866,7 +867,7 @@ int reshape_control_alone(ReshapeControl *control, bool needed, const TreeMaker 
 
         if (control->state.asked && control->asked_kind == RESHAPE_UNDO) {
                 control->state.asked = false;
-                error_setf(&control->state.undo_error, ENOENT, "There is no reshape to undo");
+                error_setf(&control->state.asked_error, ENOENT, "There is no reshape to undo");
         }
         if (control->state.asked && control->asked_kind == RESHAPE_SHOW) {
                 control->state.asked = false;

@@ -32,8 +32,8 @@ int reshape_control_new(ReshapeControl **ret, sd_event *event, const char *state
 ReshapeControl *reshape_control_free(ReshapeControl *control);
 DEFINE_CLEANUP(ReshapeControl *, reshape_control_free);
 
-/* Requests a reshape for the next cycle, in place of an earlier request. RESHAPE_UNDO clears
- * undo_error. by (copied) is the caller; NULL: not known. */
+/* Requests a reshape for the next cycle, in place of an earlier request. RESHAPE_UNDO and
+ * RESHAPE_SHOW clear asked_error. by (copied) is the caller; NULL: not known. */
 void reshape_control_ask(ReshapeControl *control, ReshapeKind kind, const EventAuthor *by);
 
 /* Cancels the requested reshape: drops the request, or ends the reshape before it is sent. A
@@ -75,7 +75,7 @@ int reshape_control_make_tree(ReshapeControl *control, const TreeMaker *maker,
 
 /* Makes the new shape without a Placement, where no consumer has allocations, if a reshape is due.
  * Leaves ret_tree (owned by the caller) unchanged if none is due. A requested undo is not possible
- * here, and sets undo_error. RESHAPE_SHOW has nothing to show here, because nothing moves. Returns
+ * here, and sets asked_error. RESHAPE_SHOW has nothing to show here, because nothing moves. Returns
  * the errors of tree_maker_make(); the reshape stays due then. */
 int reshape_control_alone(ReshapeControl *control, bool needed, const TreeMaker *maker,
                           const ProviderTree *base, const Snapshot *snapshot,
@@ -88,14 +88,13 @@ typedef struct ReshapeState {
         Error error;   /* reason why the last reshape failed; code 0: it did not, or none is needed
                           any more. A shown or cancelled one, a failed undo, and one that Placement
                           did not answer leave it unchanged */
-        Error start_error; /* reason why the reshape of the start failed; code 0: it did not, or is
-                              still due. It stays */
-        Error undo_error;  /* reason why the last requested undo failed; the tree keeps the shape of
-                              the host */
+        Error start_error;  /* reason why the reshape of the start failed; code 0: it did not, or is
+                               still due. It stays */
+        Error asked_error;  /* reason why the last requested undo or shown reshape failed */
         ReshapeImage image; /* the reshape that ended last; empty if it failed or was only shown,
                                and after reshape_control_drop_image() */
         json_t *document; /* the last decision about consumers in the form of agent/reshape/image.h;
-                             NULL: none, or a later request had no effect */
+                             NULL: none, or a later request made no such decision */
 } ReshapeState;
 
 const ReshapeState *reshape_control_get_state(const ReshapeControl *control);

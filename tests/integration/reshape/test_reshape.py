@@ -207,6 +207,17 @@ class TestVgpus(ReshapeCase):
         for guest in self.guests:
             self.assertEqual(self.held(guest), {ROOT: {'VGPU': 1, 'VCPU': 1, 'MEMORY_MB': 32}})
 
+    def test_a_dry_run_that_fails_is_an_error(self):
+        """Placement refuses the read of the allocations. The answer is neither "nothing moves" nor an earlier document."""
+        self.make_old_shape()
+        self.start(devices={'enabled_mdev_types': 'nvidia-35'}, placement={'endpoint_override': self.proxy.endpoint})
+        self.agent.ctl('reshape', '--undo')
+        with self.proxy.fault(faults.Answer(403, '{}', method='GET', path='/allocations')):
+            done = self.agent.ctl('reshape', '--dry-run', code=1)
+        self.assertEqual(done.stdout, '')
+        self.assertIn('403', done.stderr)
+        self.assertEqual(set(self.agent.ctl_json('reshape', '--dry-run')['after']['consumers']), set(self.guests))
+
     def test_undo_is_refused_when_the_host_is_not_what_it_was(self):
         self.make_old_shape()
         self.start(devices={'enabled_mdev_types': 'nvidia-35'})

@@ -218,7 +218,7 @@ static void test_conditions_of_a_reshape(void **state)
                 if (rows[i].asked != NONE)
                         reshape_control_ask(world.control, (ReshapeKind)rows[i].asked, NULL);
                 /* There is nothing to undo, so an undo that is due fails. */
-                due = begin_if_due(rows[i].needed, rows[i].may) == 1 || kept->undo_error.code;
+                due = begin_if_due(rows[i].needed, rows[i].may) == 1 || kept->asked_error.code;
                 if (due != rows[i].due || kept->asked || kept->at_start != rows[i].start_stays ||
                     (!due && begin_if_due(true, true) != rows[i].start_stays))
                         fail_msg("row %zu", i);
@@ -351,6 +351,47 @@ static void test_a_reshape_that_is_shown_sends_nothing(void **state)
         assert_false(has_file("reshape-pending.json"));
 }
 
+/* A shown reshape that fails keeps its reason, and drops the moves of an earlier one. A shown
+ * reshape without moves drops them, too. */
+static void test_a_reshape_that_is_shown_replaces_the_last_answer(void **state)
+{
+        static const struct {
+                int refresh, gather;
+                const char *tree;
+                const char *did;
+        } rows[] = {
+                { .gather = REPORT_E_CONFLICT, .tree = BEFORE, .did = "RH" },
+                { .gather = REPORT_E_FORBIDDEN, .tree = BEFORE, .did = "RH" },
+                { .refresh = REPORT_E_REFUSED, .tree = BEFORE, .did = "R" },
+                { .tree = "host VCPU=8", .did = "R" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                bool fails = rows[i].refresh || rows[i].gather;
+                const ReshapeState *kept;
+
+                (void)tear_down(NULL);
+                assert_int_equal(set_up(NULL), 0);
+                begin_control(false);
+                kept = reshape_control_get_state(world.control);
+                reshape_control_ask(world.control, RESHAPE_SHOW, NULL);
+                run();
+                assert_non_null(kept->document);
+                assert_int_equal(kept->asked_error.code, 0);
+                become(rows[i].tree, "host");
+                fake_reporter.refreshes.results[1] = rows[i].refresh;
+                fake_reporter.gathers.results[1] = rows[i].gather;
+                reshape_control_ask(world.control, RESHAPE_SHOW, NULL);
+                run();
+                assert_string_equal(fake_reporter.did, rows[i].did);
+                assert_null(kept->document);
+                assert_int_equal(kept->asked_error.code != 0, fails);
+                assert_int_equal(kept->error.code, 0);
+                reshape_control_ask(world.control, RESHAPE_SHOW, NULL);
+                assert_int_equal(kept->asked_error.code, 0);
+        }
+}
+
 static void test_undo(void **state)
 {
         const ReshapeState *kept;
@@ -360,7 +401,7 @@ static void test_undo(void **state)
         reshape_control_ask(world.control, RESHAPE_UNDO, NULL);
         assert_int_equal(begin_if_due(true, true), 0);
         assert_int_equal(world.n_ended, 0);
-        assert_string_equal(kept->undo_error.text, "There is no reshape to undo");
+        assert_string_equal(kept->asked_error.text, "There is no reshape to undo");
         run();
         assert_mirror(AFTER);
         /* The consumer has the allocations that the reshape gave it. */
@@ -371,7 +412,7 @@ static void test_undo(void **state)
         run();
         assert_string_equal(fake_reporter.did, "RHS");
         assert_int_equal(world.result, 0);
-        assert_int_equal(kept->undo_error.code, 0);
+        assert_int_equal(kept->asked_error.code, 0);
         assert_mirror(BEFORE);
 }
 
@@ -455,7 +496,7 @@ static void test_a_lost_answer_of_an_undo(void **state)
                 assert_mirror(BEFORE);
                 assert_non_null(world.tree);
                 assert_int_equal(world.n_records, 2);
-                assert_int_equal(kept->undo_error.code, 0);
+                assert_int_equal(kept->asked_error.code, 0);
                 assert_non_null(kept->image.after.consumers);
                 assert_int_equal(kept->image.after.consumers->n_consumers, 1);
                 assert_false(has_file("reshape-pending.json"));
@@ -563,12 +604,13 @@ static void test_alone(void **state)
                                                fake_reporter.mirror, host, &tree, NULL),
                          0);
         assert_null(tree);
-        assert_int_equal(reshape_control_get_state(world.control)->undo_error.code, ENOENT);
+        assert_int_equal(reshape_control_get_state(world.control)->asked_error.code, ENOENT);
 }
 
 TEST_MAIN_WITH(set_up, tear_down, test_conditions_of_a_reshape, test_an_error_ends_with_the_need,
                test_rounds, test_a_round_without_moves_drops_an_earlier_decision,
                test_a_requested_reshape_after_the_start, test_a_reshape_that_is_shown_sends_nothing,
-               test_undo, test_a_lost_answer_is_settled_at_the_start,
+               test_a_reshape_that_is_shown_replaces_the_last_answer, test_undo,
+               test_a_lost_answer_is_settled_at_the_start,
                test_a_lost_answer_is_settled_in_the_next_cycle, test_a_lost_answer_of_an_undo,
                test_cancel, test_the_start_keeps_its_reshape, test_alone)
