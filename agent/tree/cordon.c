@@ -47,7 +47,7 @@ typedef struct CordonEntry {
         bool lifted;          /* the effect must be undone */
         bool retired;         /* only of the host: see cordon_set_retired() */
         bool applied;         /* foreign and reserved are known */
-        bool foreign;         /* host: the trait existed before the cordon */
+        bool foreign;         /* host: the trait existed before the cordon, and ever since */
         Resources reserved;   /* device: reserved amounts before the cordon, by class */
 } CordonEntry;
 
@@ -725,12 +725,12 @@ CordonView cordon_view(const Cordon *cordon)
  * 2 if it must be removed, 0, or -ENOMEM. */
 
 /* Adds the trait to the host, or removes it if the cordon was lifted. A trait that another writer
- * set before the cordon stays. The first known tree after the cordon decides whether it existed
- * before. */
+ * set before the cordon stays, unless that writer has removed it since. The first known tree after
+ * the cordon decides whether it existed before. */
 static int apply_to_host(CordonEntry *entry, Provider *host, bool known)
 {
         bool has = string_set_contains(&host->traits, CORDON_TRAIT);
-        bool changed = known && !entry->lifted && !entry->applied;
+        bool changed = known && (!entry->applied || (entry->foreign && !has));
 
         if (entry->lifted && (!has || entry->foreign || !entry->applied))
                 return 2;

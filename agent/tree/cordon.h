@@ -11,9 +11,9 @@
  * device alone: the driver computes what the set still offers (drivers/tree/shape-providers.h).
  *
  * A lifted cordon restores the earlier state: a trait that another writer had set before stays, and
- * a device gets the reserved amount that it would have. A trait that another writer sets during the
- * cordon is removed with it. The entry is removed once a tree that was read from Placement shows
- * that the cordon is gone.
+ * a device gets the reserved amount that it would have. A trait that another writer sets or removes
+ * during the cordon is removed with it. The entry is removed once a tree that was read from
+ * Placement shows that the cordon is gone.
  *
  * A cordon of a device belongs to a person or to a health rule (agent/health/rule.h). A rule never
  * changes a cordon of a person, and takes over one of another rule only if its own is harder to

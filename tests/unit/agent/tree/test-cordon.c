@@ -194,6 +194,25 @@ static void test_foreign_trait_stays(void **state)
         assert_true(is_disabled());
 }
 
+/* The other writer removes its trait during the cordon. The agent sets it again for the cordon
+ * alone, so it ends with the cordon. */
+static void test_a_foreign_trait_that_is_removed_does_not_come_back(void **state)
+{
+        assert_int_equal(string_set_add(&host_of()->traits, CORDON_TRAIT), 1);
+        assert_int_equal(set("", NULL), 0);
+        publish();
+        publish();
+        assert_true(string_set_remove(&host_of()->traits, CORDON_TRAIT));
+        publish();
+        assert_true(is_disabled());
+        start();
+        publish();
+        assert_true(is_disabled());
+        assert_int_equal(lift("", NULL), 0);
+        publish();
+        assert_false(is_disabled());
+}
+
 static void test_devices(void **state)
 {
         static const char *const names[] = { GPU, "pci_0000_41_00_0", "0000:41:00.0" };
@@ -545,7 +564,8 @@ static void test_providers_with_reserved_of_nova(void **state)
 
 TEST_MAIN_AFTER(log_set_level(LOG_EMERG), begin, end, test_retired, test_owners,
                 test_cordons_of_another_boot, test_many_lifts, test_providers_with_reserved_of_nova,
-                test_host, test_members_of_sets, test_foreign_trait_stays, test_devices,
+                test_host, test_members_of_sets, test_foreign_trait_stays,
+                test_a_foreign_trait_that_is_removed_does_not_come_back, test_devices,
                 test_a_device_that_is_withheld, test_reserved_changes_under_a_cordon,
                 test_first_document, test_bad_files, test_damaged_entries,
                 test_an_unreadable_file_is_an_error, test_a_disk_that_cannot_be_written,
