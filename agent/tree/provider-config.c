@@ -2,7 +2,9 @@
 
 /* Applies the files of [compute] provider_config_location in each cycle. All files are read again,
  * so a changed file needs no reload of the configuration. Their entries are merged into the tree,
- * and the additions are stored.
+ * and the additions are stored. If a file or the folder cannot be read or parsed, nothing is
+ * merged: an unread file is not an absent one. The tree then keeps the additions that Placement
+ * has.
  *
  * Problems are texts in two sets: those of the last tree of Placement and those of this one. A
  * problem is logged if neither set has it. So a problem that lasts is logged once. For a tree that
@@ -12,8 +14,8 @@
 
 #include "agent/tree/provider-config.h"
 
+#include <dirent.h>
 #include <errno.h>
-#include <glob.h>
 #include <string.h>
 
 #include "agent/state/state-file.h"
@@ -49,51 +51,71 @@ ProviderConfig *provider_config_free(ProviderConfig *config)
         return NULL;
 }
 
-/* Logs a problem, unless it was logged in the last cycle or in this one. */
-static void on_problem(const char *text, void *userdata)
+/* Logs a problem with this ending, unless it was logged in the last cycle or in this one. */
+static void note_problem(ProviderConfig *config, const char *text, const char *ending)
 {
-        ProviderConfig *config = userdata;
-
         if (config->quiet)
                 return;
         if (!string_set_contains(&config->last, text) &&
             !string_set_contains(&config->current, text))
-                log_event(LOG_WARNING, MESSAGE_PROVIDER_CONFIG, NULL, "%s, ignoring", text);
+                log_event(LOG_WARNING, MESSAGE_PROVIDER_CONFIG, NULL, "%s%s", text, ending);
         (void)string_set_add(&config->current, text);
+}
+
+static void on_problem(const char *text, void *userdata)
+{
+        note_problem(userdata, text, ", ignoring");
 }
 
 /* Files */
 
-/* Reads one file. A file that cannot be read is a problem, and an error only if memory is short. */
-static int read_file(ProviderConfig *config, const char *path, ProviderYaml *yaml)
+/* Notes why a file or the folder cannot be read. Returns r, or 0 if it does not exist. */
+static int note_unread(ProviderConfig *config, const char *path, int r)
 {
-        _cleanup_free_ char *text = NULL;
         Error error;
-        size_t n;
-        int r = read_file_text(path, PROVIDER_YAML_MAX_BYTES, &text, &n, NULL);
 
-        if (r < 0) {
-                error_setf(&error, r, "%.150s: %s", path, strerror(-r));
-                on_problem(error.text, config);
-                return r == -ENOMEM ? r : 0;
-        }
-        return provider_yaml_add(yaml, path, text, n, on_problem, config);
+        if (r == -ENOENT)
+                return 0;
+        error_setf(&error, r, "%.150s: %s", path, strerror(-r));
+        on_problem(error.text, config);
+        return r;
 }
 
-/* Reads all files of the folder. glob() sorts them by path, as Nova does. */
+/* Reads one file. Returns a negative errno if it cannot be read or parsed. */
+static int read_file(ProviderConfig *config, const char *name, ProviderYaml *yaml)
+{
+        _cleanup_free_ char *path = text_format("%s/%s", config->location, name), *text = NULL;
+        size_t n;
+        int r = path ? read_file_text(path, PROVIDER_YAML_MAX_BYTES, &text, &n, NULL) : -ENOMEM;
+
+        return r < 0 ? note_unread(config, path ? path : name, r)
+                     : provider_yaml_add(yaml, path, text, n, on_problem, config);
+}
+
+static int is_yaml(const struct dirent *entry)
+{
+        const char *end = strrchr(entry->d_name, '.');
+
+        return entry->d_name[0] != '.' && end && strcmp(end, ".yaml") == 0;
+}
+
+/* Reads all files of the folder in the order of their names, as Nova does. Returns -ENOMEM, or
+ * another negative errno if the folder or one of the files cannot be read or parsed. */
 static int read_files(ProviderConfig *config, ProviderYaml *yaml)
 {
-        _cleanup_free_ char *pattern = text_format("%s/*.yaml", config->location);
-        glob_t paths = { 0 };
-        int r;
+        struct dirent **entries = NULL;
+        int result = 0, n = scandir(config->location, &entries, is_yaml, alphasort);
 
-        if (!pattern)
-                return -ENOMEM;
-        r = glob(pattern, 0, NULL, &paths) == GLOB_NOSPACE ? -ENOMEM : 0;
-        for (size_t i = 0; r == 0 && i < paths.gl_pathc; i++)
-                r = read_file(config, paths.gl_pathv[i], yaml);
-        globfree(&paths);
-        return r;
+        if (n < 0)
+                return note_unread(config, config->location, -errno);
+        for (int i = 0; i < n; i++) {
+                int r = result == -ENOMEM ? 0 : read_file(config, entries[i]->d_name, yaml);
+
+                result = r < 0 ? r : result;
+                free(entries[i]);
+        }
+        free(entries);
+        return result;
 }
 
 /* State */
@@ -177,6 +199,17 @@ static int merge(ProviderConfig *config, ProviderTree *tree, const ProviderTree 
         return 0;
 }
 
+/* Keeps the additions that Placement has, because not all files can be read. */
+static int keep(ProviderConfig *config, ProviderTree *tree, const ProviderTree *base, Error *reterr)
+{
+        Error error;
+
+        error_setf(&error, EAGAIN, "%.150s: earlier additions stay until all files can be read",
+                   config->location);
+        note_problem(config, error.text, "");
+        return provider_additions_keep(&config->added, base, tree) < 0 ? error_oom(reterr) : 0;
+}
+
 int provider_config_apply(ProviderConfig *config, ProviderTree *tree, const ProviderTree *base,
                           bool known, Error *reterr)
 {
@@ -185,7 +218,9 @@ int provider_config_apply(ProviderConfig *config, ProviderTree *tree, const Prov
 
         config->quiet = !known;
         r = read_files(config, &yaml);
-        r = r < 0 ? error_oom(reterr) : merge(config, tree, base, &yaml, known, reterr);
+        r = r >= 0         ? merge(config, tree, base, &yaml, known, reterr)
+            : r == -ENOMEM ? error_oom(reterr)
+                           : keep(config, tree, base, reterr);
         provider_yaml_done(&yaml);
         if (!known)
                 return r;

@@ -170,6 +170,40 @@ static int remove_addition(Merge *merge, const ProviderAddition *addition)
         return 0;
 }
 
+/* Restores the earlier additions to one provider. old: the provider in base. */
+static int keep_addition(const ProviderAddition *addition, const Provider *old, Provider *provider)
+{
+        for (size_t i = 0; i < addition->traits.n_items; i++)
+                if (string_set_contains(&old->traits, addition->traits.items[i]) &&
+                    string_set_add(&provider->traits, addition->traits.items[i]) < 0)
+                        return -ENOMEM;
+        for (size_t i = 0; i < addition->classes.n_items; i++) {
+                const char *resource_class = addition->classes.items[i];
+                const Inventory *inventory = provider_find_inventory(old, resource_class);
+
+                if (inventory && !provider_find_inventory(provider, resource_class) &&
+                    provider_set_inventory(provider, resource_class, inventory) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+int provider_additions_keep(const ProviderAdditions *additions, const ProviderTree *base,
+                            ProviderTree *tree)
+{
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && base && i < additions->n_items; i++) {
+                const ProviderAddition *addition = &additions->items[i];
+                const Provider *old = provider_tree_find(base, &addition->provider);
+                Provider *provider = provider_tree_find(tree, &addition->provider);
+
+                if (old && provider)
+                        r = keep_addition(addition, old, provider);
+        }
+        return r;
+}
+
 /* New additions */
 
 /* Reports the reason why an entry is skipped. */

@@ -34,6 +34,11 @@ json_t *provider_additions_to_json(const ProviderAdditions *additions);
  * or -ENOMEM; then ret is unchanged. */
 int provider_additions_from_json(const json_t *json, ProviderAdditions *ret, Error *reterr);
 
+/* Edits tree, which the driver made from base (NULL: from none): keeps the additions that base has,
+ * with its amounts. Returns -ENOMEM on failure, with tree undefined. */
+int provider_additions_keep(const ProviderAdditions *additions, const ProviderTree *base,
+                            ProviderTree *tree);
+
 /* Edits tree, which the driver made from base (NULL: from none). before has the additions of
  * earlier merges. ret_after gets the current ones, and those former ones that base still had: they
  * stay listed until a base lacks them. Adds owner_trait

@@ -5,9 +5,8 @@
  * aliases name is read for each of them, up to ITEMS_MAX items of a file.
  *
  * A function returns -EINVAL after it reported a problem. A problem inside an entry ends in
- * add_entry(), which skips the entry. Another problem ends in provider_yaml_add(), which skips the
- * rest of the file. Only -ENOMEM reaches the caller. An entry is added to the result only when it
- * is complete and valid. */
+ * add_entry(), which skips the entry. Another problem ends the file, and its -EINVAL reaches the
+ * caller. An entry is added to the result only when it is complete and valid. */
 
 #include "agent/tree/provider-yaml.h"
 
@@ -411,10 +410,10 @@ int provider_yaml_add(ProviderYaml *yaml, const char *source, const char *text, 
         int r = yaml_text_parse(text, n, &document, &error);
 
         if (r == -EINVAL)
-                (void)complain(&reader, NULL, "%s", error.text);
+                return complain(&reader, NULL, "%s", error.text);
         if (r < 0)
-                return r == -EINVAL ? 0 : r;
+                return r;
         r = read_document(&reader);
         yaml_document_delete(&document);
-        return r == -EINVAL ? 0 : r;
+        return r;
 }

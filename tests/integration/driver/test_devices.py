@@ -562,6 +562,12 @@ class TestProviderYaml(DeviceCase):
         self.run_once()
         self.assertEqual(self.placement.writes_since(mark), [])
         self.write('CUSTOM_B')
+        half = self.agent.folder / 'provider_config/half.yaml'
+        half.write_text('meta: {')
+        _, words = self.run_once()
+        self.assertIn('provider_config: earlier additions stay until all files can be read', words)
+        self.assertEqual(self.placement.writes_since(mark), [])
+        half.unlink()
         root = self.run_once()[0]['compute-1']
         self.assertNotIn('CUSTOM_A', root['traits'])
         self.assertIn('CUSTOM_B', root['traits'])

@@ -11,12 +11,18 @@
         "[CUSTOM_%s]}}]\n"
 
 /* Runs one cycle of a daemon that was started for it. */
-static void apply(const char *folder, bool read_only, ProviderTree *tree)
+static void apply_from(const char *location, const char *state_dir, bool read_only,
+                       ProviderTree *tree, const ProviderTree *base)
 {
         _cleanup_(provider_config_freep) ProviderConfig *config = NULL;
 
-        assert_int_equal(provider_config_new(&config, folder, folder, "", read_only, NULL), 0);
-        assert_int_equal(provider_config_apply(config, tree, tree, true, NULL), 0);
+        assert_int_equal(provider_config_new(&config, location, state_dir, "", read_only, NULL), 0);
+        assert_int_equal(provider_config_apply(config, tree, base, true, NULL), 0);
+}
+
+static void apply(const char *folder, bool read_only, ProviderTree *tree)
+{
+        apply_from(folder, folder, read_only, tree, tree);
 }
 
 static bool has(const ProviderTree *tree, const char *trait)
@@ -49,7 +55,7 @@ static void test_g2_13_over_restarts(void **state)
         assert_true(has(tree, "CUSTOM_B"));
 }
 
-/* A bad file does not affect the others, the first file wins, and no problem is fatal. */
+/* The first file wins. */
 static void test_a12_files_in_order(void **state)
 {
         _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
@@ -58,11 +64,55 @@ static void test_a12_files_in_order(void **state)
         log_set_level(LOG_ERR);
         write_yaml(folder, "b.yaml", "B");
         write_yaml(folder, "a.yaml", "A");
-        scratch_write(folder, "0.yaml", "{");
-        scratch_mkdir(folder, "1.yaml");
         apply(folder, false, tree);
         assert_true(has(tree, "CUSTOM_A"));
         assert_false(has(tree, "CUSTOM_B"));
+}
+
+/* A file or folder that cannot be read or parsed is not an absent one. Nothing changes, also after
+ * a restart, until all files can be read. A bad entry affects no other, and a missing folder has no
+ * additions. */
+static void test_a_bad_file_leaves_the_additions(void **state)
+{
+        static const char entry[] = "meta: {schema_version: '1.0'}\nproviders: [5]\n";
+        static const struct {
+                const char *name,
+                        *text; /* text NULL: a folder; name NULL: no folder at the location */
+                bool stays;
+        } rows[] = {
+                { "0.yaml", "{", true },    { "0.yaml", "", true },
+                { "0.yaml", NULL, true },   { NULL, "a file at the location", true },
+                { "0.yaml", entry, false }, { "0.yml", "{", false },
+                { ".0.yaml", "{", false },  { NULL, NULL, false },
+        };
+
+        log_set_level(LOG_ERR);
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+                _cleanup_(provider_tree_freep) ProviderTree *base = make_tree("cn1 +COMPUTE_NODE"),
+                                                            *tree = make_tree("cn1 +COMPUTE_NODE");
+                _cleanup_free_ char *location = scratch_path(folder, "config"),
+                                    *file = scratch_path(folder, "config/a.yaml");
+
+                scratch_mkdir(folder, "config");
+                write_yaml(folder, "config/a.yaml", "A");
+                apply_from(location, folder, false, base, base);
+                assert_true(has(base, "CUSTOM_A"));
+                if (rows[i].name)
+                        write_yaml(folder, "config/a.yaml", "B");
+                else
+                        assert_true(unlink(file) == 0 && rmdir(location) == 0);
+                if (rows[i].name && rows[i].text)
+                        scratch_write(location, rows[i].name, rows[i].text);
+                else if (rows[i].name)
+                        scratch_mkdir(location, rows[i].name);
+                else if (rows[i].text)
+                        scratch_write(folder, "config", rows[i].text);
+                apply_from(location, folder, false, tree, base);
+                if (has(tree, "CUSTOM_A") != rows[i].stays ||
+                    has(tree, "CUSTOM_B") != (rows[i].name && !rows[i].stays))
+                        fail_msg("row %zu", i);
+        }
 }
 
 static void test_corrupt_state(void **state)
@@ -127,6 +177,6 @@ static void test_dry_run_writes_nothing(void **state)
         assert_int_equal(access(path, F_OK), -1);
 }
 
-TEST_MAIN(test_g2_13_over_restarts, test_a12_files_in_order, test_corrupt_state,
-          test_an_unreadable_file_is_an_error, test_a_failed_write_is_repeated,
+TEST_MAIN(test_g2_13_over_restarts, test_a12_files_in_order, test_a_bad_file_leaves_the_additions,
+          test_corrupt_state, test_an_unreadable_file_is_an_error, test_a_failed_write_is_repeated,
           test_dry_run_writes_nothing)

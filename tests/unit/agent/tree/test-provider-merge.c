@@ -166,10 +166,33 @@ static void test_the_driver_takes_an_addition_over(void **state)
                 assert_int_equal(
                         provider_set_inventory(f->foreign, "CUSTOM_A", &INVENTORY_DEFAULT(9)), 0);
                 assert_true(string_set_add(&f->foreign->traits, "CUSTOM_T") >= 0);
-                merge_from(f, base, META "[]\n");
+                merge_from(f, base, META " []\n");
                 expect(f->foreign, i == 0 ? "" : "CUSTOM_A=9 CUSTOM_T");
                 assert_int_equal(f->added.n_items, i == 0);
         }
+}
+
+/* Additions that base has stay, and nothing else of base. A value of the driver is newer. */
+static void test_additions_are_kept(void **state)
+{
+        Fixture *f = *state;
+        _cleanup_(provider_tree_freep) ProviderTree *base = NULL;
+        Provider *old;
+
+        merge(f, META "- identification: {name: agent}\n"
+                      "  inventories: {additional: [CUSTOM_A: {total: 5}, CUSTOM_B: {total: 6}]}\n"
+                      "  traits: {additional: [CUSTOM_T, CUSTOM_S]}\n");
+        assert_int_equal(provider_tree_copy(&base, f->tree), 0);
+        old = provider_tree_find_name(base, "agent");
+        assert_true(string_set_remove(&old->traits, "CUSTOM_S"));
+        assert_int_equal(string_set_add(&old->traits, "CUSTOM_ADMIN"), 1);
+        assert_int_equal(provider_set_inventory(old, "CUSTOM_C", &INVENTORY_DEFAULT(1)), 0);
+        string_set_done(&f->foreign->traits);
+        assert_true(provider_remove_inventory(f->foreign, "CUSTOM_A"));
+        assert_int_equal(provider_set_inventory(f->foreign, "CUSTOM_B", &INVENTORY_DEFAULT(9)), 0);
+        assert_int_equal(provider_additions_keep(&f->added, base, f->tree), 0);
+        expect(f->foreign, "CUSTOM_A=5 CUSTOM_B=9 CUSTOM_T OWNER_NOVA");
+        assert_int_equal(provider_additions_keep(&f->added, NULL, f->tree), 0);
 }
 
 static void test_a12_foreign_inventory_costs_the_entry(void **state)
@@ -203,11 +226,11 @@ static void test_g2_13_what_leaves_the_file_leaves_placement(void **state)
         assert_int_equal(f->added.n_items, 2);
         /* Once the tree lacks the addition it is not listed any more, so an administrator can add
          * it. */
-        merge(f, META);
-        merge(f, META);
+        merge(f, META " []\n");
+        merge(f, META " []\n");
         assert_int_equal(f->added.n_items, 0);
         assert_int_equal(string_set_add(&f->root->traits, "CUSTOM_T"), 1);
-        merge(f, META);
+        merge(f, META " []\n");
         expect(f->root, "COMPUTE_NODE CUSTOM_ADMIN CUSTOM_T");
 }
 
@@ -218,11 +241,11 @@ static void test_g2_13_remembers_until_it_is_gone(void **state)
 
         merge(f, META "- {identification: {name: agent}, traits: {additional: [CUSTOM_T]}}\n");
         for (int i = 0; i < 3; i++) {
-                merge(f, META);
+                merge(f, META " []\n");
                 expect(f->foreign, "");
                 assert_int_equal(string_set_add(&f->foreign->traits, "CUSTOM_T"), 1);
         }
-        merge(f, META);
+        merge(f, META " []\n");
         expect(f->foreign, "");
 }
 
@@ -242,7 +265,7 @@ static void test_g2_13_remembers_while_the_provider_is_retained(void **state)
 
                 assert_int_equal(provider_tree_copy(&base, f->tree), 0);
                 assert_true(provider_tree_remove(f->tree, &uuid));
-                merge_from(f, base, i == 0 ? text : META);
+                merge_from(f, base, i == 0 ? text : META " []\n");
                 assert_int_equal(provider_tree_add(f->tree, &uuid, "agent", &f->root->uuid,
                                                    &f->foreign, NULL),
                                  0);
@@ -251,9 +274,9 @@ static void test_g2_13_remembers_while_the_provider_is_retained(void **state)
                                  0);
         }
         expect(f->foreign, "CUSTOM_ADMIN CUSTOM_T OWNER_NOVA");
-        merge(f, META);
+        merge(f, META " []\n");
         expect(f->foreign, "CUSTOM_ADMIN");
-        merge(f, META);
+        merge(f, META " []\n");
         assert_int_equal(f->added.n_items, 0);
 }
 
@@ -280,7 +303,8 @@ static void test_bad_state(void **state)
 }
 
 TEST_MAIN_WITH(setup, teardown, test_a12_targets, test_g2_13_foreign_provider_in_the_second_cycle,
-               test_the_driver_takes_an_addition_over, test_a12_foreign_inventory_costs_the_entry,
+               test_the_driver_takes_an_addition_over, test_additions_are_kept,
+               test_a12_foreign_inventory_costs_the_entry,
                test_g2_13_what_leaves_the_file_leaves_placement,
                test_g2_13_remembers_until_it_is_gone,
                test_g2_13_remembers_while_the_provider_is_retained, test_bad_state)

@@ -38,14 +38,16 @@ static void describe(const ProviderYaml *yaml, char *text, size_t size)
         }
 }
 
-/* Checks that the only problem contains words ("": no problem), and compares the entries. */
+/* Checks that the only problem contains words ("": no problem), and compares the entries. A file
+ * with a problem and without entries is refused. */
 static void check(const char *text, const char *words, const char *entries)
 {
         ProviderYaml yaml = PROVIDER_YAML_INIT;
         char problems[4096] = "", described[1024];
 
         assert_int_equal(
-                provider_yaml_add(&yaml, "f", text, strlen(text), append_problem, problems), 0);
+                provider_yaml_add(&yaml, "f", text, strlen(text), append_problem, problems),
+                words[0] && !entries[0] ? -EINVAL : 0);
         describe(&yaml, described, sizeof(described));
         if (!strstr(problems, words) || (problems[0] && (!words[0] || strchr(problems, '\n')[1])) ||
             strcmp(described, entries) != 0)
@@ -213,7 +215,7 @@ static void test_too_many_items(void **state)
                         fprintf(file, "- {identification: {name: p%d}, %s}\n", j, rows[i]);
                 assert_int_equal(fclose(file), 0);
                 assert_int_equal(provider_yaml_add(&yaml, "f", text, size, keep_problem, problem),
-                                 0);
+                                 -EINVAL);
                 if (!strstr(problem, "aliases give the file more than 262144 items"))
                         fail_msg("%s: %s", rows[i], problem);
                 assert_true(yaml.n_entries < 30);
@@ -229,19 +231,21 @@ static void test_hostile_depth(void **state)
         char *text = malloc(200000);
 
         memset(text, '[', 200000);
-        assert_int_equal(provider_yaml_add(&yaml, "f", text, 200000, append_problem, problems), 0);
+        assert_int_equal(provider_yaml_add(&yaml, "f", text, 200000, append_problem, problems),
+                         -EINVAL);
         assert_string_equal(problems, "f: nested too deeply\n");
         problems[0] = '\0';
         memset(text, '-', 200000);
         for (size_t i = 1; i < 200000; i += 2)
                 text[i] = ' ';
-        assert_int_equal(provider_yaml_add(&yaml, "f", text, 200000, append_problem, problems), 0);
+        assert_int_equal(provider_yaml_add(&yaml, "f", text, 200000, append_problem, problems),
+                         -EINVAL);
         assert_string_equal(problems, "f: nested too deeply\n");
         free(text);
         problems[0] = '\0';
         assert_int_equal(provider_yaml_add(&yaml, "f", "", PROVIDER_YAML_MAX_BYTES + 1,
                                            append_problem, problems),
-                         0);
+                         -EINVAL);
         assert_non_null(strstr(problems, "larger than"));
         provider_yaml_done(&yaml);
 }
