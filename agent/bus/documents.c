@@ -276,8 +276,7 @@ static int make_status(BusDocuments *documents, json_t **ret, sd_bus_error *erro
 
 /* Making the other short documents */
 
-/* Sets the bus error of a document that needs the first poll. */
-static int not_ready(const BusConfig *config, sd_bus_error *error)
+int bus_not_ready(const BusConfig *config, sd_bus_error *error)
 {
         const TrackerStatus *status = tracker_view(config->tracker).status;
 
@@ -355,7 +354,7 @@ static int make_tree(BusDocuments *documents, json_t **ret, sd_bus_error *error)
         _cleanup_json_ json_t *document = NULL;
 
         if (!tree || !snapshot)
-                return not_ready(config, error);
+                return bus_not_ready(config, error);
         if (claims)
                 claim_service_check(config->claims, claims_host(claims, &view, NULL));
         document =
@@ -373,7 +372,7 @@ static int make_host(BusDocuments *documents, json_t **ret, sd_bus_error *error)
         const Snapshot *snapshot = tracker_view(documents->config->tracker).snapshot;
 
         if (!snapshot)
-                return not_ready(documents->config, error);
+                return bus_not_ready(documents->config, error);
         *ret = snapshot_to_json(snapshot);
         return 0;
 }

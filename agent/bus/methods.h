@@ -46,6 +46,9 @@ int bus_claims_error(ClaimService *service, sd_bus_error *error, int r, const Er
 /* Returns the open database in *ret. Otherwise returns a negative errno with error set. */
 int bus_claims_open(ClaimService *service, Claims **ret, sd_bus_error *error);
 
+/* Sets the bus error of a call that needs the first poll. Returns a negative errno. */
+int bus_not_ready(const BusConfig *config, sd_bus_error *error);
+
 /* Reads the groups and options of a request. The NUMA options can turn VCPU of the unnamed group
  * into PCPU, or PCPU into VCPU. A wrong value or a request over a limit is -EINVAL with words. A
  * process or unit that does not run or cannot be read is -ESRCH with words. -ENOMEM has words, too.

@@ -423,7 +423,8 @@ int bus_operations_cancel(BusOperations *operations, sd_bus_message *call, sd_bu
                                          method);
 }
 
-/* Cordons: taking the host or a device out of use, and back */
+/* Cordons: taking the host or a device out of use, and back. The names of a device are compared in
+ * the tree, so a call for a device fails before the first poll. */
 
 /* Sets the bus error for a result of cordon.h. */
 static int refuse_cordon(sd_bus_error *error, int r, const Error *words)
@@ -474,6 +475,8 @@ int bus_cordon(sd_bus_message *call, const BusCaller *caller, const BusConfig *c
 
         if (r < 0)
                 return r;
+        if (device[0] && !tree)
+                return bus_not_ready(config, error);
         why = nova_mode_refuses(tracker_view(config->tracker).nova,
                                 cordon_action(tree, &config->root, device));
         if (why)
@@ -494,14 +497,17 @@ int bus_cordon(sd_bus_message *call, const BusCaller *caller, const BusConfig *c
 int bus_uncordon(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
                  sd_bus_error *error)
 {
+        const ProviderTree *tree = tracker_view(config->tracker).tree;
         Error words = ERROR_NULL;
         const char *device;
         int r = sd_bus_message_read(call, "s", &device);
 
         if (r < 0)
                 return r;
-        r = cordon_lift(config->cordon, tracker_view(config->tracker).tree, &config->root, device,
-                        NULL, clock_usec(CLOCK_REALTIME), &words);
+        if (device[0] && !tree)
+                return bus_not_ready(config, error);
+        r = cordon_lift(config->cordon, tree, &config->root, device, NULL,
+                        clock_usec(CLOCK_REALTIME), &words);
         if (r < 0)
                 return refuse_cordon(error, r, &words);
         log_event(LOG_NOTICE, MESSAGE_UNCORDONED,

@@ -63,9 +63,9 @@ bool cordon_has_member(const Cordon *cordon, const char *address);
 
 /* Cordons the host or a device, and returns after the write of the file (state_file_write()),
  * unless read_only. device: "" for the host, else the name or uuid of its provider, libvirt's name
- * or the PCI address. The device must be in tree or in a set, unless tree is NULL. who is the
- * author. rule: the health rule that then owns the cordon of a device; NULL: a person owns it. A
- * call for a cordoned device changes only owner, author, time and reason; so a person takes over
+ * or the PCI address. The device must be in tree or in a set. tree can be NULL for the host. who is
+ * the author. rule: the health rule that then owns the cordon of a device; NULL: a person owns it.
+ * A call for a cordoned device changes only owner, author, time and reason; so a person takes over
  * the cordon of a rule. For a rule, the caller ensures that no person owns it (cordon_get_state()).
  * now_usec is CLOCK_REALTIME. Returns -ENODEV, -EINVAL (also for a reason above CORDON_TEXT_MAX) or
  * the error of the disk, with words, or -ENOMEM. The cordon is then not set, unless memory was

@@ -7,6 +7,7 @@ import uuid
 from tests.env.agent import Agent
 from tests.env.fakesys import demo_host
 from tests.env.libvirtd import testdriver_xml
+from tests.env.scratch import wait_until
 from tests.integration.claims.placement_case import HostCase
 from tests.integration.agent.test_agent import GPU_A, GPU_B, AgentCase
 
@@ -108,6 +109,17 @@ class TestCordon(AgentCase):
         done = agent.ctl('cordon', '0000:ff:00.0', code=1)
         self.assertIn('is not a device of this host', done.stderr)
         self.assertEqual(agent.ctl('cordon', 'a', 'b', check=False).returncode, 2)
+
+    def test_a_device_before_the_first_poll(self):
+        """The names of devices are not known yet, so a misspelled one is not accepted. The host can be cordoned."""
+        agent = self.make_agent(uri='qemu:///system?socket=/nonexistent/libvirt-sock').start()
+        wait_until(lambda: agent.status().get('hypervisor_error'), 20, 'the failed poll')
+        for verb in ('cordon', 'uncordon'):
+            done = agent.ctl(verb, '0000:41:00.0', code=1)
+            self.assertIn('/nonexistent', done.stderr)
+        self.assertEqual(agent.status()['devices_cordoned'], '')
+        self.assertEqual(agent.ctl('cordon', check=False).returncode, 1)  # not published
+        self.assertIn('the host is cordoned', agent.status()['host_cordoned'])
 
 
 class TestWhoItWas(HostCase):
