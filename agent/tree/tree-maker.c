@@ -108,7 +108,7 @@ static int ensure_root(const TreeMaker *maker, ProviderTree *tree, Error *reterr
 }
 
 /* Restores the foreign traits as they are in base: they are added where base has them, and removed
- * elsewhere. */
+ * elsewhere. CORDON_TRAIT is left to the cordon, which keeps that of another writer, too. */
 static int keep_foreign(const TreeMaker *maker, const ProviderTree *base, ProviderTree *tree)
 {
         int r = 0;
@@ -117,11 +117,15 @@ static int keep_foreign(const TreeMaker *maker, const ProviderTree *base, Provid
                 Provider *provider = tree->providers[i];
                 const Provider *before = base ? provider_tree_find(base, &provider->uuid) : NULL;
 
-                for (char *const *trait = maker->foreign_traits; r >= 0 && trait && *trait; trait++)
+                for (char *const *trait = maker->foreign_traits; r >= 0 && trait && *trait;
+                     trait++) {
+                        if (strcmp(*trait, CORDON_TRAIT) == 0)
+                                continue;
                         if (before && string_set_contains(&before->traits, *trait))
                                 r = string_set_add(&provider->traits, *trait);
                         else
                                 (void)string_set_remove(&provider->traits, *trait);
+                }
         }
         return MIN(r, 0);
 }

@@ -210,6 +210,37 @@ static void test_base(void **state)
         }
 }
 
+/* The trait of a cordon that is also listed as foreign follows the cordon, and without one it stays
+ * as it is in base. */
+static void test_a_foreign_trait_does_not_hide_a_cordon(void **state)
+{
+        char foreign[] = CORDON_TRAIT, *foreign_traits[] = { foreign, NULL };
+        const char *const bases[] = { "host", "host +" CORDON_TRAIT };
+        const Uuid root = make_uuid("host");
+
+        for (size_t i = 0; i < ARRAY_SIZE(bases); i++) {
+                _cleanup_(cordon_freep) Cordon *cordon = NULL;
+                TreeMaker maker = { .foreign_traits = foreign_traits };
+
+                assert_int_equal(cordon_new(&cordon, "/nonexistent", true, NULL), 0);
+                maker.cordon = cordon;
+                for (int cordoned = 0; cordoned < 2; cordoned++) {
+                        MadeTree made;
+                        Provider *host;
+
+                        if (cordoned)
+                                assert_int_equal(cordon_set(cordon, NULL, &root, "", "", "ann",
+                                                            NULL, 1, NULL),
+                                                 0);
+                        assert_int_equal(make(&maker, bases[i], &made, NULL), 0);
+                        host = provider_tree_find(made.tree, &root);
+                        assert_int_equal(string_set_contains(&host->traits, CORDON_TRAIT),
+                                         i == 1 || cordoned);
+                        provider_tree_free(made.tree);
+                }
+        }
+}
+
 /* The root has this host's uuid and another name. */
 static void test_a_root_of_another_name_is_refused(void **state)
 {
@@ -259,4 +290,5 @@ static void test_trees_of_nova(void **state)
 }
 
 TEST_MAIN(test_local_disk, test_local_disk_while_pools_are_unread, test_base,
-          test_a_root_of_another_name_is_refused, test_trees_of_nova)
+          test_a_foreign_trait_does_not_hide_a_cordon, test_a_root_of_another_name_is_refused,
+          test_trees_of_nova)
