@@ -167,18 +167,19 @@ static void answer(Waiting *waiting, const json_t *document, const char *name, c
  * also counts if a reload ended the wait. */
 static const Error *find_failure(const TrackerView *view, int kind, const Error *error)
 {
-        const Error *why = kind == RESHAPE_FORWARD
-                                   ? &view->status->reshape_error
-                                   : &reshape_control_get_state(view->reshape)->asked_error;
+        static const Error skipped = { EAGAIN, "The cycle ended before the reshape" };
+        const ReshapeState *state = reshape_control_get_state(view->reshape);
+        const TrackerStatus *status = view->status;
+        const Error *why = kind == RESHAPE_FORWARD ? &status->reshape_error : &state->asked_error;
 
         if (error->code == ECANCELED)
                 return error;
         if (why->code)
                 return why;
-        return view->status->sync_state == SYNC_OFFLINE || view->status->settling.code ||
-                               reshape_control_get_state(view->reshape)->asked
-                       ? error
-                       : &no_error;
+        if (status->sync_state == SYNC_OFFLINE || status->sync_state == SYNC_RETIRED ||
+            status->settling.code || state->asked)
+                return error->code ? error : &skipped;
+        return &no_error;
 }
 
 /* Answers with the result of the reshape. */
@@ -202,6 +203,10 @@ static int begin_reshape(Waiting *waiting, const EventAuthor *by, sd_bus_error *
 
         if (why && kind != RESHAPE_SHOW)
                 return sd_bus_error_set(error, BUS_ERROR_REFUSED, why);
+        if (cordon_view(waiting->owner->config->cordon).is_retired)
+                return sd_bus_error_set(
+                        error, BUS_ERROR_REFUSED,
+                        "The host is retired. To report it again, run \"computectl retire --undo\"");
         if (rival && rival->operation != waiting->operation)
                 return sd_bus_error_set(
                         error, BUS_ERROR_BUSY,

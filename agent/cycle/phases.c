@@ -476,8 +476,8 @@ static int done_check(Tracker *tracker, Error *reterr)
 
 /* Ends the phase that removes the providers of a retired host from Placement. A failure is the
  * error of the retirement (retire.h), and not of the cycle, which reads Placement again and
- * publishes the tree. After a success the scope is CYCLE_RETIRED, so Placement is not read
- * again. */
+ * publishes the tree. After a success the scope is CYCLE_RETIRED, so Placement is not read again. A
+ * requested reshape is dropped then, because the end of the retirement must not begin it. */
 static void on_removed(Reporter *reporter, int result, const Error *error, void *userdata)
 {
         Tracker *tracker = userdata;
@@ -485,6 +485,7 @@ static void on_removed(Reporter *reporter, int result, const Error *error, void 
         if (retirement_end(&tracker->retirement, &tracker->maker, result, error)) {
                 tracker->cycle.facts.scope = CYCLE_RETIRED;
                 tracker_status_note_apart(&tracker->status, SYNC_RETIRED);
+                (void)reshape_control_cancel(tracker->reshape);
         }
         tracker_end_phase(tracker, 0, NULL);
 }

@@ -49,6 +49,8 @@ class TestRetire(AgentCase):
         self.assertIn('sold', status.stdout)
         self.assertIn('retire --undo', agent.ctl('uncordon', check=False).stderr)
         self.assertIn('already retired', self.retire(agent)[2])
+        for options in ([], ['--dry-run'], ['--undo']):
+            self.assertIn('The host is retired', agent.ctl('reshape', *options, code=1).stderr)
         self.assertEqual(agent.claim('VCPU=1', check=False).returncode, 1)
 
         self.assertIn('stays cordoned', agent.ctl('retire', '--undo').stdout)
