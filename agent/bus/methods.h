@@ -30,7 +30,8 @@ BusMethod bus_prepare_guest, bus_guest_started, bus_guest_released;
 
 /* Cordon(), Uncordon() and UndoRetire() (agent/bus/operations.c). The change is on the disk and
  * counts for new claims at once. They answer after the cycle that reports the change to Placement,
- * with "" if it was published, else with the error of that cycle. */
+ * with "" if it was published, else with the error of that cycle. If [agent] nova leaves it to
+ * nova-compute, Cordon() is refused, and the others answer at once with the reason. */
 BusMethod bus_cordon, bus_uncordon, bus_undo_retire;
 
 /* Handles Explain(). waits: first waits as a claim of the request would (claim_queue_refresh()).

@@ -453,8 +453,10 @@ static void on_cordon_reported(Tracker *tracker, const Error *error, void *userd
 }
 
 /* Applies the cordons to new claims at once, and answers after the cycle that reports them to
- * Placement. Records note as an event. Returns 1, or a negative errno. */
-static int report_cordon(sd_bus_message *call, const BusConfig *config, const EventNote *note)
+ * Placement. Records note as an event. left: why Placement does not get the change; the answer is
+ * at once then. NULL: it does. Returns 1, or a negative errno. */
+static int report_cordon(sd_bus_message *call, const BusConfig *config, const EventNote *note,
+                         const char *left)
 {
         const Cordon *cordon = config->cordon;
         int r;
@@ -462,6 +464,10 @@ static int report_cordon(sd_bus_message *call, const BusConfig *config, const Ev
         claim_service_record(config->claims, note);
         claim_service_set_closed(config->claims, cordon_view(cordon).host,
                                  cordon_view(cordon).devices);
+        if (left) {
+                (void)tracker_sync(config->tracker, TRACKER_PUBLISH_CORDON, NULL, NULL);
+                return sd_bus_reply_method_return(call, "s", left);
+        }
         r = tracker_sync(config->tracker, TRACKER_PUBLISH_CORDON, on_cordon_reported,
                          sd_bus_message_ref(call));
         if (r >= 0)
@@ -496,7 +502,17 @@ int bus_cordon(sd_bus_message *call, const BusCaller *caller, const BusConfig *c
                   caller->name, reason[0] ? ": " : "", reason);
         return report_cordon(
                 call, config,
-                &(EventNote){ EVENT_CORDONED, &caller->author, 0, NULL, device, reason });
+                &(EventNote){ EVENT_CORDONED, &caller->author, 0, NULL, device, reason }, NULL);
+}
+
+/* Returns why [agent] nova leaves the end of a cordon or retirement to nova-compute in Placement,
+ * although it ends for claims. NULL: the agent writes it. action: what the beginning needs. */
+static const char *find_left(const BusConfig *config, NovaAction action)
+{
+        NovaMode nova = tracker_view(config->tracker).nova;
+
+        return nova_mode_refuses(nova, action) ? nova_mode_refuses(nova, NOVA_ACTION_PUBLISH)
+                                               : NULL;
 }
 
 int bus_uncordon(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
@@ -504,13 +520,14 @@ int bus_uncordon(sd_bus_message *call, const BusCaller *caller, const BusConfig 
 {
         const ProviderTree *tree = tracker_view(config->tracker).tree;
         Error words = ERROR_NULL;
-        const char *device;
+        const char *device, *left;
         int r = sd_bus_message_read(call, "s", &device);
 
         if (r < 0)
                 return r;
         if (device[0] && !tree)
                 return bus_not_ready(config, error);
+        left = find_left(config, cordon_action(tree, &config->root, device));
         r = cordon_lift(config->cordon, tree, &config->root, device, NULL,
                         clock_usec(CLOCK_REALTIME), &words);
         if (r < 0)
@@ -521,7 +538,7 @@ int bus_uncordon(sd_bus_message *call, const BusCaller *caller, const BusConfig 
                   caller->name);
         return report_cordon(
                 call, config,
-                &(EventNote){ EVENT_UNCORDONED, &caller->author, 0, NULL, device, NULL });
+                &(EventNote){ EVENT_UNCORDONED, &caller->author, 0, NULL, device, NULL }, left);
 }
 
 /* Lets the host report to Placement again. The cordon stays until Uncordon(). */
@@ -540,7 +557,8 @@ int bus_undo_retire(sd_bus_message *call, const BusCaller *caller, const BusConf
                   "The retirement of the host was undone by %s. The host stays cordoned.",
                   caller->name);
         return report_cordon(call, config,
-                             &(EventNote){ EVENT_UNRETIRED, &caller->author, 0, NULL, NULL, NULL });
+                             &(EventNote){ EVENT_UNRETIRED, &caller->author, 0, NULL, NULL, NULL },
+                             find_left(config, NOVA_ACTION_PUBLISH));
 }
 
 /* Creation and destruction */
