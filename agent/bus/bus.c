@@ -30,6 +30,10 @@
 #include "base/message-ids.h"
 #include "formats/interface.h"
 
+/* Answers of the bus to RequestName(). */
+#define NAME_IN_QUEUE 2
+#define NAME_EXISTS   3
+
 #define LOG_PATH      "/org/freedesktop/LogControl1"
 #define LOG_INTERFACE "org.freedesktop.LogControl1"
 
@@ -506,18 +510,34 @@ static int on_disconnected(sd_bus_message *message, void *userdata, sd_bus_error
         return 0;
 }
 
-/* Handles the answer to the request for the bus name. A refusal is retried like a lost
- * connection. */
+/* Handles the answer to the request for the bus name. A refusal is retried like a lost connection,
+ * and so is a name that belongs to another connection. In the queue of leave_bus() the name usually
+ * follows at once, and on_name_acquired() ends the retry. */
 static int on_name_requested(sd_bus_message *message, void *userdata, sd_bus_error *error)
 {
         BusService *service = userdata;
         const sd_bus_error *refusal = sd_bus_message_get_error(message);
+        uint32_t result = 0;
 
-        if (refusal) {
+        if (refusal)
                 log_no_bus(service, refusal->message ? refusal->message : refusal->name);
-                arm_retry(service);
+        else if (sd_bus_message_read(message, "u", &result) < 0 || result == NAME_EXISTS)
+                log_no_bus(service, "another program has the name " BUS_NAME);
+        else if (result != NAME_IN_QUEUE)
                 return 0;
-        }
+        arm_retry(service);
+        return 0;
+}
+
+/* Handles the signal that this connection has a name: BUS_NAME, or first its unique name. */
+static int on_name_acquired(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+        BusService *service = userdata;
+        const char *name;
+
+        if (sd_bus_message_read(message, "s", &name) < 0 || strcmp(name, BUS_NAME) != 0)
+                return 0;
+        (void)sd_event_source_set_enabled(service->retry_timer, SD_EVENT_OFF);
         if (service->logged_no_bus)
                 log_notice("The agent serves D-Bus again.");
         service->logged_no_bus = false;
@@ -555,6 +575,11 @@ static int try_open(BusService *service)
         r = sd_bus_match_signal_async(service->bus, NULL, "org.freedesktop.DBus.Local", NULL,
                                       "org.freedesktop.DBus.Local", "Disconnected", on_disconnected,
                                       NULL, service);
+        if (r < 0)
+                return r;
+        r = sd_bus_match_signal_async(service->bus, NULL, "org.freedesktop.DBus",
+                                      "/org/freedesktop/DBus", "org.freedesktop.DBus",
+                                      "NameAcquired", on_name_acquired, NULL, service);
         if (r < 0)
                 return r;
         r = sd_bus_request_name_async(service->bus, NULL, BUS_NAME,

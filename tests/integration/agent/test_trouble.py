@@ -7,7 +7,7 @@ import time
 import uuid
 
 from tests.run.demo import expected_tree, placement_tree
-from tests.env import faults
+from tests.env import faults, wire
 from tests.env.crowd import MeasuredAgent
 from tests.env.hosts import recorded_host
 from tests.env.libvirtd import guest_xml
@@ -212,6 +212,19 @@ class TestOwnState(TroubleCase):
                    .json['resource_providers'], 20, 'the published root')
         self.assertIn('No D-Bus service', agent.log())
         self.assertEqual(agent.ctl('status', check=False).returncode, 3)
+
+    def test_a_name_that_another_program_has_is_not_taken_for_its_own(self):
+        """The agent asks again every 30 s, and gets the name when the other program has left."""
+        other = wire.Wire(self.bus.socket_path)
+        self.addCleanup(other.close)
+        other.call('org.freedesktop.DBus', '/org/freedesktop/DBus', 'org.freedesktop.DBus', 'RequestName', 'su',
+                   ('org.computeagent.Agent1', 4))
+        agent = self.make_agent().start()
+        self.assertIn('No D-Bus service: another program has the name org.computeagent.Agent1', agent.log())
+        self.assertNotIn('serves D-Bus again', agent.log())
+        other.close()
+        wait_until(lambda: 'The agent serves D-Bus again' in agent.log(), 60, 'the name')
+        self.assertEqual(agent.ctl('status', check=False).returncode, 0)
 
     def test_a_bus_that_goes_away_does_not_take_the_agent_along(self):
         agent = self.start_agent()
