@@ -423,24 +423,40 @@ static bool is_named(const char *part, const char *device)
         return !*part && !*device;
 }
 
+/* Returns true if the provider of a device below host has this name. */
+static bool has_name(const Provider *provider, const Provider *host, const char *device)
+{
+        size_t n = strlen(host->name);
+
+        return strcmp(provider->name, device) == 0 || strcmp(provider->uuid.text, device) == 0 ||
+               (strncmp(provider->name, host->name, n) == 0 && provider->name[n] == '_' &&
+                is_named(provider->name + n + 1, device));
+}
+
 /* Returns the provider of a device below root, by any of its names. NULL: there is none. */
 static Provider *find_provider(const ProviderTree *tree, const Uuid *root, const char *device)
 {
         const Provider *host = provider_tree_find(tree, root);
-        size_t n = host ? strlen(host->name) : 0;
 
         for (size_t i = 0; host && i < tree->n_providers; i++) {
                 Provider *provider = tree->providers[i];
 
-                if (provider == host || !provider_tree_in_subtree(tree, provider, root))
-                        continue;
-                if (strcmp(provider->name, device) == 0 ||
-                    strcmp(provider->uuid.text, device) == 0 ||
-                    (strncmp(provider->name, host->name, n) == 0 && provider->name[n] == '_' &&
-                     is_named(provider->name + n + 1, device)))
+                if (provider != host && has_name(provider, host, device) &&
+                    provider_tree_in_subtree(tree, provider, root))
                         return provider;
         }
         return NULL;
+}
+
+/* Returns true if the device with this name has this provider. The tree is searched only for a name
+ * of the provider, so a loop over providers and names is cheap. */
+static bool is_provider_of(const ProviderTree *tree, const Uuid *root, const Provider *provider,
+                           const char *device)
+{
+        const Provider *host = provider_tree_find(tree, root);
+
+        return host && has_name(provider, host, device) &&
+               find_provider(tree, root, device) == provider;
 }
 
 /* Returns the address of a device of a set, by any of its names. NULL: there is none. */
@@ -469,14 +485,25 @@ bool cordon_has_member(const Cordon *cordon, const char *address)
         return false;
 }
 
-/* Returns whether two names are those of one device: of one provider, or of one device of a set. */
-static bool is_same_device(const Cordon *cordon, const ProviderTree *tree, const Uuid *root,
-                           const char *a, const char *b)
-{
-        const Provider *meant = tree ? find_provider(tree, root, a) : NULL;
-        const char *member = find_member(cordon, a);
+/* A device: its provider, and its address in a set. NULL: it has none. */
+typedef struct Device {
+        const Provider *provider;
+        const char *member;
+} Device;
 
-        return (meant && find_provider(tree, root, b) == meant) || (member && is_named(member, b));
+static Device find_device(const Cordon *cordon, const ProviderTree *tree, const Uuid *root,
+                          const char *name)
+{
+        return (Device){ .provider = tree ? find_provider(tree, root, name) : NULL,
+                         .member = find_member(cordon, name) };
+}
+
+/* Returns true if the name is one of the device. */
+static bool is_device(const Device *device, const ProviderTree *tree, const Uuid *root,
+                      const char *name)
+{
+        return (device->provider && is_provider_of(tree, root, device->provider, name)) ||
+               (device->member && is_named(device->member, name));
 }
 
 /* Returns the provider that the entry covers. NULL: tree does not have it. */
@@ -509,11 +536,14 @@ NovaAction cordon_action(const ProviderTree *tree, const Uuid *root, const char 
 bool cordon_covers(const Cordon *cordon, const ProviderTree *tree, const Uuid *root,
                    const Uuid *provider)
 {
-        for (size_t i = 0; i < cordon->n_entries; i++) {
-                const CordonEntry *entry = &cordon->entries[i];
-                const Provider *covered = entry->lifted ? NULL : provider_of(entry, tree, root);
+        const Provider *covered = provider_tree_find(tree, provider);
 
-                if (covered && uuid_equal(&covered->uuid, provider))
+        for (size_t i = 0; covered && i < cordon->n_entries; i++) {
+                const CordonEntry *entry = &cordon->entries[i];
+
+                if (!entry->lifted &&
+                    (entry->device[0] ? is_provider_of(tree, root, covered, entry->device)
+                                      : uuid_equal(provider, root)))
                         return true;
         }
         return false;
@@ -525,10 +555,14 @@ static CordonEntry *find_named(const Cordon *cordon, const ProviderTree *tree, c
                                const char *device)
 {
         CordonEntry *entry = find_entry(cordon, device);
+        Device meant;
 
-        for (size_t i = 0; !entry && device[0] && i < cordon->n_entries; i++)
+        if (entry || !device[0])
+                return entry;
+        meant = find_device(cordon, tree, root, device);
+        for (size_t i = 0; !entry && i < cordon->n_entries; i++)
                 if (cordon->entries[i].device[0] &&
-                    is_same_device(cordon, tree, root, device, cordon->entries[i].device))
+                    is_device(&meant, tree, root, cordon->entries[i].device))
                         entry = &cordon->entries[i];
         return entry;
 }
@@ -545,13 +579,14 @@ const char *cordon_find_name(const Cordon *cordon, const ProviderTree *tree, con
 static uint64_t find_lifted(const Cordon *cordon, const ProviderTree *tree, const Uuid *root,
                             const char *device)
 {
+        const Device meant = find_device(cordon, tree, root, device);
         uint64_t last = 0;
 
         for (size_t i = 0; i < cordon->n_lifted; i++) {
                 const Lifted *lifted = &cordon->lifted[i];
 
                 if (strcmp(lifted->device, device) == 0 ||
-                    is_same_device(cordon, tree, root, device, lifted->device))
+                    is_device(&meant, tree, root, lifted->device))
                         last = MAX(last, lifted->usec);
         }
         return last;

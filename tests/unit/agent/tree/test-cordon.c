@@ -259,6 +259,24 @@ static void test_devices(void **state)
         assert_int_equal(cordon_view(scene.cordon).n_devices, 1);
 }
 
+/* A name of two providers is that of the first one. The second one is cordoned by its own name. */
+static void test_a_name_of_two_providers(void **state)
+{
+        static const char second[] = "host_0000:41:00.0";
+        const Uuid uuid = make_uuid(second);
+
+        assert_int_equal(provider_tree_add(scene.mirror, &uuid, second, &scene.root, NULL, NULL),
+                         0);
+        assert_int_equal(set("0000:41:00.0", NULL), 0);
+        assert_true(covers(GPU) && !covers(second));
+        assert_int_equal(set(second, NULL), 0);
+        assert_int_equal(cordon_view(scene.cordon).n_devices, 2);
+        assert_true(covers(second));
+        assert_int_equal(lift("pci_0000_41_00_0", NULL), 0);
+        assert_true(!covers(GPU) && covers(second));
+        assert_true(look("0000:41:00.0").lifted_usec > 0 && look(second).lifted_usec == 0);
+}
+
 /* A lifted cordon does not release what the device ledger withholds. */
 static void test_a_device_that_is_withheld(void **state)
 {
@@ -566,7 +584,8 @@ TEST_MAIN_AFTER(log_set_level(LOG_EMERG), begin, end, test_retired, test_owners,
                 test_cordons_of_another_boot, test_many_lifts, test_providers_with_reserved_of_nova,
                 test_host, test_members_of_sets, test_foreign_trait_stays,
                 test_a_foreign_trait_that_is_removed_does_not_come_back, test_devices,
-                test_a_device_that_is_withheld, test_reserved_changes_under_a_cordon,
-                test_first_document, test_bad_files, test_damaged_entries,
-                test_an_unreadable_file_is_an_error, test_a_disk_that_cannot_be_written,
-                test_the_trait_waits_for_its_record, test_a_failed_write_is_repeated)
+                test_a_name_of_two_providers, test_a_device_that_is_withheld,
+                test_reserved_changes_under_a_cordon, test_first_document, test_bad_files,
+                test_damaged_entries, test_an_unreadable_file_is_an_error,
+                test_a_disk_that_cannot_be_written, test_the_trait_waits_for_its_record,
+                test_a_failed_write_is_repeated)
