@@ -2,10 +2,10 @@
 
 /* CPU sets as bitmaps of 64-bit words. The array ends with the highest word that a set ever needed,
  * so two equal sets can have different lengths; word_at() reads missing words as zeros. A removal
- * never shrinks the array. A set has no CPU from CPU_SET_MAX on: cpu_set_add() rejects it without a
- * change. The parser collects included and excluded CPUs separately and subtracts at the end, so
- * the order of the items in a text does not matter. Its errors quote up to 40 bytes of the text,
- * from the wrong item on. */
+ * never shrinks the array. A set has no CPU from CPU_SET_MAX on: an addition of it is rejected
+ * without a change. The parser collects included and excluded CPUs separately and subtracts at the
+ * end, so the order of the items in a text does not matter. Its errors quote up to 40 bytes of the
+ * text, from the wrong item on. */
 
 #include "base/cpu-set.h"
 
@@ -23,24 +23,38 @@ void cpu_set_done(CpuSet *set)
         *set = CPU_SET_INIT;
 }
 
-/* Lengthens the array to the word of the CPU. A failure leaves the set as it was. */
-int cpu_set_add(CpuSet *set, unsigned cpu)
+/* Lengthens the array to the word of the last CPU. A failure leaves the set as it was. Sets whole
+ * words, because any user can name many long ranges in one request. */
+int cpu_set_add_range(CpuSet *set, unsigned first, unsigned last)
 {
-        size_t word = cpu / WORD_BITS;
+        size_t end = last / WORD_BITS + 1;
 
-        if (cpu >= CPU_SET_MAX)
+        if (last >= CPU_SET_MAX)
                 return -ERANGE;
-        if (word >= set->n_words) {
-                uint64_t *grown = reallocarray(set->words, word + 1, sizeof(uint64_t));
+        if (end > set->n_words) {
+                uint64_t *grown = reallocarray(set->words, end, sizeof(uint64_t));
 
                 if (!grown)
                         return -ENOMEM;
-                memset(grown + set->n_words, 0, (word + 1 - set->n_words) * sizeof(uint64_t));
+                memset(grown + set->n_words, 0, (end - set->n_words) * sizeof(uint64_t));
                 set->words = grown;
-                set->n_words = word + 1;
+                set->n_words = end;
         }
-        set->words[word] |= UINT64_C(1) << (cpu % WORD_BITS);
+        for (size_t word = first / WORD_BITS; word < end; word++) {
+                uint64_t bits = UINT64_MAX;
+
+                if (word == first / WORD_BITS)
+                        bits &= UINT64_MAX << first % WORD_BITS;
+                if (word == end - 1)
+                        bits &= UINT64_MAX >> (WORD_BITS - 1 - last % WORD_BITS);
+                set->words[word] |= bits;
+        }
         return 0;
+}
+
+int cpu_set_add(CpuSet *set, unsigned cpu)
+{
+        return cpu_set_add_range(set, cpu, cpu);
 }
 
 void cpu_set_remove(CpuSet *set, unsigned cpu)
@@ -179,9 +193,8 @@ static int parse_item(const char **text, CpuSet *include, CpuSet *exclude)
         /* Text behind the item is an error, for example "3 4". */
         if (last < first || (*c && *c != ','))
                 return -EINVAL;
-        for (unsigned cpu = first; cpu <= last; cpu++)
-                if (cpu_set_add(set, cpu) < 0)
-                        return -ENOMEM;
+        if (cpu_set_add_range(set, first, last) < 0)
+                return -ENOMEM;
         *text = c;
         return 0;
 }

@@ -109,10 +109,7 @@ typedef struct Maker {
  * below CPU_SET_MAX. */
 static int add_range(CpuSet *set, uint64_t first, uint64_t n)
 {
-        for (uint64_t i = first; i < first + n; i++)
-                if (cpu_set_add(set, (unsigned)i) < 0)
-                        return -ENOMEM;
-        return 0;
+        return n > 0 ? cpu_set_add_range(set, (unsigned)first, (unsigned)(first + n - 1)) : 0;
 }
 
 /* Parses a set of CPUs, with the name of the option in front of an error. */

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/clock.h"
 #include "base/cpu-set.h"
 #include "tests/unit/test.h"
 
@@ -77,4 +81,35 @@ static void test_members(void **state)
         assert_int_equal(cpu_set_count(&a), 0);
 }
 
-TEST_MAIN(test_parse_table, test_members)
+/* Returns the CPU time that the parser needs for many repetitions of the item; the best of some
+ * passes. */
+static uint64_t measure(const char *item)
+{
+        size_t length = strlen(item), n = 10000;
+        _cleanup_free_ char *text = calloc(n, length + 1);
+        uint64_t best = UINT64_MAX;
+
+        assert_non_null(text);
+        for (size_t i = 0; i < n; i++)
+                memcpy(text + i * length, item, length);
+        for (int pass = 0; pass < 3; pass++) {
+                _cleanup_(cpu_set_done) CpuSet set = CPU_SET_INIT;
+                uint64_t start = clock_usec(CLOCK_PROCESS_CPUTIME_ID);
+
+                assert_int_equal(cpu_set_parse(text, &set, NULL), 0);
+                best = MIN(best, clock_usec(CLOCK_PROCESS_CPUTIME_ID) - start);
+        }
+        return best;
+}
+
+/* An item costs one step for each word of the set. One step for each CPU would take more than a
+ * thousand times as long as an item of one CPU. */
+static void test_cost_of_ranges(void **state)
+{
+        uint64_t single = measure("16383,"), range = measure("0-16383,");
+
+        if (range > single * 100)
+                fail_msg("%" PRIu64 " usec for CPUs, %" PRIu64 " usec for ranges", single, range);
+}
+
+TEST_MAIN(test_parse_table, test_members, test_cost_of_ranges)
