@@ -535,10 +535,10 @@ static int prepare_new(Claims *claims, const HostDomain *domain, Claim **ret, Er
 }
 
 /* Returns true if the claim was made for this start, by claims_claim_starting(), and the domain has
- * no other devices. */
+ * no other devices. The agent writes no such claim to Placement, unlike one of an earlier start. */
 static bool is_of_this_start(const Claims *claims, const Claim *claim, const HostDomain *domain)
 {
-        if (claim->state != CLAIM_STATE_CLAIMED || !claim->was_read)
+        if (claim->state != CLAIM_STATE_CLAIMED || claim_is_of_guest_alone(claim))
                 return false;
         for (size_t i = 0; i < domain->n_mdevs; i++)
                 if (!claim_has_mdev(claim, &domain->mdevs[i]))

@@ -402,6 +402,7 @@ static void test_a_guest_that_starts_gets_what_it_names(void **state)
 {
         Fixture *fixture = *state;
         _cleanup_(claim_freep) Claim *claim = NULL, *again = NULL, *ended = NULL;
+        const ClaimReported reported = { .generation = 1, .elsewhere = make_uuid("none") };
         ClaimRemoval removal;
         FactsFixture facts;
 
@@ -412,7 +413,10 @@ static void test_a_guest_that_starts_gets_what_it_names(void **state)
         assert_true(claim->expires_usec > claim->created_usec);
         assert_string_equal(claim->consumer_type, CLAIM_TYPE_GUEST);
         assert_int_equal(claim->write_state, CLAIM_WRITE_NONE);
-        free(run_sql(fixture->path, "UPDATE claims SET write_state = 'written'"));
+        /* The agent writes the claim, and knows its consumer since then. */
+        assert_int_equal(claims_set_write_state(fixture->claims, claim->id, CLAIM_WRITE_NONE,
+                                                CLAIM_WRITE_WRITTEN, &reported, NULL),
+                         0);
         claims_set_rules(fixture->claims,
                          &(ClaimsRules){ .expiry_usec = USEC_PER_SEC, .writes_guests = true });
         assert_int_equal(claim->n_devices, 2);
@@ -422,6 +426,7 @@ static void test_a_guest_that_starts_gets_what_it_names(void **state)
 
         /* The next start can have another domain, and makes another claim. */
         assert_int_equal(prepare(fixture, &facts, 'g', 4, "3", &again, &ended), CLAIM_DONE);
+        assert_non_null(ended);
         assert_int_equal(ended->id, claim->id);
         assert_int_equal(again->write_state, CLAIM_WRITE_UNSENT);
         assert_int_equal(claims_next_removal(fixture->claims, 0, &again->consumer, &removal, NULL),
