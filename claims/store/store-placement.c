@@ -130,8 +130,9 @@ static int note_move(Claims *claims, const ClaimMove *move, Error *reterr)
         return store_note_claim(claims, claim->id, &note, clock_usec(CLOCK_REALTIME), reterr);
 }
 
-/* Changes the consumer of the claim. If the claim has ended since the move began, and the agent
- * wrote the allocations (ours), adds a removal. */
+/* Changes the consumer of the claim. A confirmed resize target stays behind as the first claim of
+ * the former consumer. If the claim has ended since the move began, and the agent wrote the
+ * allocations (ours), adds a removal. */
 static int hand_over(Claims *claims, const ClaimMove *move, const ClaimReported *reported,
                      bool ours, Error *reterr)
 {
@@ -150,6 +151,8 @@ static int hand_over(Claims *claims, const ClaimMove *move, const ClaimReported 
         if (r == 0)
                 r = store_run(claims, STATEMENT_HAND_OVER_ALLOCATIONS, VALUES(move->to.text),
                               CLAIM_DONE, reterr);
+        if (r == 0)
+                r = store_promote(claims, &move->from, reterr);
         return r == 0 ? note_move(claims, move, reterr) : r;
 }
 

@@ -359,8 +359,7 @@ int store_complete(Claims *claims, int64_t id, const Uuid *consumer, const Fit *
         return store_end(claims, r, reterr);
 }
 
-/* Makes a confirmed resize target the first claim of its consumer if there is no other one. */
-static int promote(Claims *claims, const Uuid *consumer, Error *reterr)
+int store_promote(Claims *claims, const Uuid *consumer, Error *reterr)
 {
         return store_run(claims, STATEMENT_PROMOTE, VALUES(consumer->text), CLAIM_DONE, reterr);
 }
@@ -397,7 +396,7 @@ int claims_confirm(Claims *claims, int64_t id, Error *reterr)
         if (r == 0)
                 r = claims_get(claims, id, &claim, reterr);
         if (r == 0)
-                r = promote(claims, &claim->consumer, reterr);
+                r = store_promote(claims, &claim->consumer, reterr);
         r = store_end(claims, r, reterr);
         return r == CLAIM_E_NOT_FOUND ? store_not_found(id, reterr) : r;
 }
@@ -490,7 +489,7 @@ static int end_claim(Claims *claims, int64_t id, bool only_claimed, const EventN
                 r = store_run(claims, STATEMENT_NOTE_END_UNCLEAN, VALUES(id, ended_usec),
                               CLAIM_DONE, reterr);
         if (r == 0)
-                r = promote(claims, &claim->consumer, reterr);
+                r = store_promote(claims, &claim->consumer, reterr);
         if (r == 0)
                 r = store_run(claims, STATEMENT_TRIM_HISTORY, VALUES(CLAIM_HISTORY_MAX), CLAIM_DONE,
                               reterr);

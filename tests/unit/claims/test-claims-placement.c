@@ -238,6 +238,27 @@ static void test_move(void **state)
         assert_store_sane(fixture->path);
 }
 
+/* A confirmed resize target stays behind when the first claim moves. It is the first claim then. */
+static void test_target_stays_behind(void **state)
+{
+        Uuid a = make_uuid("a"), b = make_uuid("b");
+        Fixture *fixture = *state;
+        _cleanup_(claim_freep) Claim *target = NULL, *first = NULL, *moved = NULL;
+        int64_t id;
+
+        open_host(fixture);
+        id = claim_as(fixture, "a", CLAIM_WRITE_WRITTEN);
+        assert_int_equal(fixture_claim_target(fixture, "a", "VCPU=2", &target), CLAIM_DONE);
+        assert_int_equal(claims_confirm(fixture->claims, target->id, NULL), 0);
+        hand_over(fixture, &a, &b);
+        assert_int_equal(claims_find(fixture->claims, &b, false, &moved, NULL), 0);
+        assert_int_equal(moved->id, id);
+        assert_int_equal(claims_find(fixture->claims, &a, false, &first, NULL), 0);
+        assert_int_equal(first->id, target->id);
+        assert_int_equal(fixture_claim(fixture, "a", "VCPU=1", NULL), CLAIM_E_CONFLICT);
+        assert_store_sane(fixture->path);
+}
+
 static void assert_departs(Fixture *fixture, const ClaimReported *reported)
 {
         ClaimRemoval removal;
@@ -407,5 +428,5 @@ static void test_mapped_but_not_placed(void **state)
 
 TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown, test_pending,
                 test_pending_writes_are_counted, test_removals, test_withdrawn, test_move,
-                test_removal_has_last_reported_state, test_move_is_ours, test_placed,
-                test_mapped_but_not_placed)
+                test_target_stays_behind, test_removal_has_last_reported_state, test_move_is_ours,
+                test_placed, test_mapped_but_not_placed)
