@@ -12,10 +12,10 @@
  * is configured. If that cycle has an audit for another reason, which does not heal, or if its
  * audit cannot begin, the automatic heal waits for the next heal_cycles cycles. They are rare,
  * because the read of all consumers costs one request for each. Healing writes with the consumer's
- * generation, and reads a consumer again after a conflict. It changes nothing of other hosts. From
- * sharing providers it writes only amounts that a claim has. Each audit, also one that does not
- * heal, completes claims whose consumers got their allocations only later. Main thread; blocks on
- * the disk of the claim database. */
+ * generation, and reads a consumer again after a conflict. It changes nothing of other hosts. It
+ * writes amounts of sharing providers only for a claim without allocations in Placement. Each
+ * audit, also one that does not heal, completes claims whose consumers got their allocations only
+ * later. Main thread; blocks on the disk of the claim database. */
 
 #include <systemd/sd-event.h>
 

@@ -255,6 +255,17 @@ static int check_lowered(Healer *healer, const Claim *claim, const Consumer *bef
                           audit_sum_here(input, after, name), claim ? "claim" : "guest here");
 }
 
+/* Sets the amounts of the claim. If Placement has allocations of the consumer, it keeps those from
+ * sharing providers, which an audit does not compare. Another writer can have changed them. */
+static int set_share(const AuditInput *input, const Claim *claim, bool is_held, Consumer *consumer)
+{
+        for (size_t i = 0; i < claim->n_allocations; i++)
+                if ((!is_held || audit_own_provider(input, &claim->allocations[i].provider)) &&
+                    consumer_set_all(consumer, &claim->allocations[i], 1) < 0)
+                        return -ENOMEM;
+        return 0;
+}
+
 /* Makes the consumer that a remedy leaves, with its own project, user and generation. consumer has
  * all of Placement's present allocations. claim is the present one, or NULL. The caller owns ret.
  * Returns 1 if nothing has to be written any more, or -ENOMEM. */
@@ -268,7 +279,7 @@ static int edit(const AuditInput *input, AuditRemedy remedy, const Consumer *con
         if (consumer_copy(&edited, consumer) < 0 ||
             drop_share(input, remedy == AUDIT_REMEDY_WRITE_CLAIM ? claim : NULL, edited) < 0 ||
             (remedy == AUDIT_REMEDY_WRITE_CLAIM &&
-             consumer_set_all(edited, claim->allocations, claim->n_allocations) < 0))
+             set_share(input, claim, consumer->n_allocations > 0, edited) < 0))
                 return -ENOMEM;
         if (consumer_holds_equal(edited, consumer))
                 return 1;

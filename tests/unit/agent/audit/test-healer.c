@@ -151,8 +151,9 @@ static void heal(Agent *agent, const Case *row, AuditFinding findings[static 2])
 }
 
 #define HELD     "host VCPU=2,other VCPU=1"
-#define HERE     "host VCPU=8 DISK_GB=10; gpu<host VGPU=2; nic<host VGPU=2"
-#define ANYWHERE HERE "; other VCPU=8; store DISK_GB=100"
+#define POOL     "store DISK_GB=100 IPV4_ADDRESS=9 +MISC_SHARES_VIA_AGGREGATE @A"
+#define HERE     "host VCPU=8 DISK_GB=10 @A; gpu<host VGPU=2; nic<host VGPU=2; "
+#define ANYWHERE HERE "other VCPU=8; " POOL
 
 static void run_cases(Fixture *fixture, const Case *cases, size_t n_cases)
 {
@@ -163,7 +164,7 @@ static void run_cases(Fixture *fixture, const Case *cases, size_t n_cases)
                 Agent agent;
 
                 trace[0] = '\0';
-                agent_begin_on(&agent, fixture, CLAIM_MODE_AUTO, HERE, ANYWHERE);
+                agent_begin_on(&agent, fixture, CLAIM_MODE_AUTO, HERE POOL, ANYWHERE);
                 heal(&agent, &cases[n], findings);
                 fake_placement_format(&i, left);
                 if (findings[0].outcome != cases[n].outcomes[0] ||
@@ -222,6 +223,13 @@ static void test_table(void **state)
                 { "issue 31: nor one of a device", "host VCPU=1,gpu VGPU=1", "VCPU=2",
                   .remedy = AUDIT_REMEDY_WRITE_CLAIM, .outcomes = { AUDIT_FAILED }, .trace = "d",
                   .left = "host VCPU=1,gpu VGPU=1" },
+                { "the amount of a pool stays", "host VCPU=1,store IPV4_ADDRESS=4",
+                  "VCPU=2,IPV4_ADDRESS=2", .remedy = AUDIT_REMEDY_WRITE_CLAIM,
+                  .outcomes = { AUDIT_HEALED }, .trace = "rd",
+                  .left = "host VCPU=2,store IPV4_ADDRESS=4" },
+                { "nothing is left: the whole claim is written", "", "VCPU=2,IPV4_ADDRESS=2",
+                  .remedy = AUDIT_REMEDY_WRITE_CLAIM, .outcomes = { AUDIT_HEALED }, .trace = "rd",
+                  .left = "host VCPU=2,store IPV4_ADDRESS=2" },
                 { "on the other GPU", "host VCPU=2,nic VGPU=1", "VCPU=2,VGPU=1",
                   .remedy = AUDIT_REMEDY_WRITE_CLAIM, .outcomes = { AUDIT_HEALED }, .trace = "rd",
                   .left = "host VCPU=2,gpu VGPU=1" },
