@@ -121,9 +121,11 @@ static int skip_recent(AuditRun *run)
         return 0;
 }
 
-/* Writes the consumer's allocations from this tree as text to file, a stream in memory. */
+/* Writes the allocations that AUDIT_REMEDY_RELEASE_SHARE removes from the consumer as text to file,
+ * a stream in memory. Sharing providers are not in the tree, and have their uuid as name. */
 static int write_share(const AuditInput *input, const Consumer *consumer, FILE *file)
 {
+        bool whole = audit_names_no_other(input, consumer);
         const char *separator = "";
 
         for (size_t i = 0; i < consumer->n_allocations; i++) {
@@ -131,19 +133,20 @@ static int write_share(const AuditInput *input, const Consumer *consumer, FILE *
                 const Provider *provider = audit_own_provider(input, &held->provider);
                 _cleanup_free_ char *amounts = NULL;
 
-                if (!provider)
+                if (!provider && !whole)
                         continue;
                 amounts = resources_format(&held->resources);
                 if (!amounts)
                         return -ENOMEM;
-                fprintf(file, "%s%s of %s", separator, amounts, provider->name);
+                fprintf(file, "%s%s of %s", separator, amounts,
+                        provider ? provider->name : held->provider.text);
                 separator = "; ";
         }
         return 0;
 }
 
-/* Returns the consumer's allocations here, as in "VCPU=1 of host1; VGPU=2 of gpu1". The caller
- * frees it. NULL: memory is short. */
+/* Returns these allocations, as in "VCPU=1 of host1; VGPU=2 of gpu1". The caller frees it. NULL:
+ * memory is short. */
 static char *format_share(const AuditInput *input, const Consumer *consumer)
 {
         char *text = NULL;

@@ -71,7 +71,8 @@ typedef enum AuditType {
 /* The change that repairs a finding. The healer (agent/audit/healer.h) applies it. */
 typedef enum AuditRemedy {
         AUDIT_REMEDY_NONE,          /* none: the operator must decide */
-        AUDIT_REMEDY_RELEASE_SHARE, /* remove the consumer's allocations from this tree */
+        AUDIT_REMEDY_RELEASE_SHARE, /* remove the consumer's allocations from this tree, and those
+                                       from sharing providers if it names no other host */
         AUDIT_REMEDY_WRITE_CLAIM,   /* write the claim's allocations to Placement */
         AUDIT_REMEDY_ADOPT,         /* make a claim of the guest */
         AUDIT_REMEDY_END_CLAIM,     /* release the claim */

@@ -13,9 +13,10 @@
  * audit cannot begin, the automatic heal waits for the next heal_cycles cycles. They are rare,
  * because the read of all consumers costs one request for each. Healing writes with the consumer's
  * generation, and reads a consumer again after a conflict. It changes nothing of other hosts. It
- * writes amounts of sharing providers only for a claim without allocations in Placement. Each
- * audit, also one that does not heal, completes claims whose consumers got their allocations only
- * later. Main thread; blocks on the disk of the claim database. */
+ * writes amounts of sharing providers only for a claim without allocations in Placement, and
+ * removes them only with the rest of a consumer that names no other host. Each audit, also one that
+ * does not heal, completes claims whose consumers got their allocations only later. Main thread;
+ * blocks on the disk of the claim database. */
 
 #include <systemd/sd-event.h>
 

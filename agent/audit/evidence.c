@@ -52,15 +52,21 @@ static bool is_pool(const AuditInput *input, const Uuid *provider)
         return false;
 }
 
+bool audit_names_no_other(const AuditInput *input, const Consumer *consumer)
+{
+        for (size_t i = 0; i < consumer->n_allocations; i++)
+                if (!audit_own_provider(input, &consumer->allocations[i].provider) &&
+                    !is_pool(input, &consumer->allocations[i].provider))
+                        return false;
+        return true;
+}
+
 /* Returns true also if the consumer has allocations, and all of them are from sharing providers of
  * this host. */
 static bool is_here(const AuditInput *input, const Consumer *consumer)
 {
-        size_t n = 0;
-
-        while (n < consumer->n_allocations && is_pool(input, &consumer->allocations[n].provider))
-                n++;
-        return audit_holds_here(input, consumer) || (n > 0 && n == consumer->n_allocations);
+        return audit_holds_here(input, consumer) ||
+               (consumer->n_allocations > 0 && audit_names_no_other(input, consumer));
 }
 
 uint64_t audit_sum_here(const AuditInput *input, const Consumer *consumer,

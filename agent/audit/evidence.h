@@ -94,6 +94,10 @@ AuditServerState audit_judge_server(const AuditEvidence *evidence, const Consume
 /* Returns the provider if it is in the host's own tree, else NULL. */
 const Provider *audit_own_provider(const AuditInput *input, const Uuid *uuid);
 
+/* Returns true if all allocations of the consumer are from the host's own tree and from sharing
+ * providers of this host. */
+bool audit_names_no_other(const AuditInput *input, const Consumer *consumer);
+
 /* Returns the consumer's amount of a class in the host's own tree, and its amounts of CPUs and
  * memory. */
 uint64_t audit_sum_here(const AuditInput *input, const Consumer *consumer,

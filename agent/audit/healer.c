@@ -199,14 +199,17 @@ static int get_claim(Healer *healer, const AuditFinding *finding, Claim **ret, E
 }
 
 /* Removes the consumer's allocations from this tree. With a claim, only the classes are removed in
- * which the claim is compared. Allocations from other trees stay. */
+ * which the claim is compared. Without one, the allocations from sharing providers are removed,
+ * too, if the consumer names no other host: no audit would find them later. All others stay. */
 static int drop_share(const AuditInput *input, const Claim *claim, Consumer *consumer)
 {
+        bool whole = !claim && audit_names_no_other(input, consumer);
+
         for (size_t i = consumer->n_allocations; i > 0; i--) {
                 const Uuid provider = consumer->allocations[i - 1].provider;
                 _cleanup_(resources_done) Resources held = RESOURCES_INIT;
 
-                if (!audit_own_provider(input, &provider))
+                if (!whole && !audit_own_provider(input, &provider))
                         continue;
                 if (resources_copy(&held, &consumer->allocations[i - 1].resources) < 0)
                         return -ENOMEM;
@@ -274,7 +277,7 @@ static int edit(const AuditInput *input, AuditRemedy remedy, const Consumer *con
 {
         _cleanup_(consumer_freep) Consumer *edited = NULL;
 
-        if (remedy == AUDIT_REMEDY_WRITE_CLAIM && !claim)
+        if (remedy == AUDIT_REMEDY_WRITE_CLAIM ? !claim : !audit_holds_here(input, consumer))
                 return 1;
         if (consumer_copy(&edited, consumer) < 0 ||
             drop_share(input, remedy == AUDIT_REMEDY_WRITE_CLAIM ? claim : NULL, edited) < 0 ||

@@ -97,7 +97,7 @@ class TestAudit(AuditCase):
         other = self.placement.make_provider('other-host', {'VCPU': 8})
         gpu, card = self.provider(agent, GPU_NAME), self.provider(agent, T4_NAME)
         foreign = self.allocate({sharing: {'DISK_GB': 7}})
-        vgpu, whole = self.leak_all(agent, [{gpu: {'CUSTOM_NVIDIA_35': 1}},
+        vgpu, whole = self.leak_all(agent, [{gpu: {'CUSTOM_NVIDIA_35': 1}, sharing: {'DISK_GB': 3}},
                                             {card: {'CUSTOM_PCI_10DE_1EB8': 1}, sharing: {'DISK_GB': 5},
                                              other: {'VCPU': 1}}], pools=[sharing])
         self.wait_findings(agent, {vgpu: 'leaked', whole: 'leaked'})
@@ -105,7 +105,7 @@ class TestAudit(AuditCase):
         code, findings = self.audit(agent, 'heal', '--dry-run')
         self.assertEqual(code, 3)
         self.assertEqual(findings[vgpu], ('leaked', 'release-share', 'found'))
-        self.assertEqual(self.holds(vgpu), {gpu: {'CUSTOM_NVIDIA_35': 1}})
+        self.assertEqual(self.holds(vgpu), {gpu: {'CUSTOM_NVIDIA_35': 1}, sharing: {'DISK_GB': 3}})
 
         code, findings = self.audit(agent, 'heal')
         self.assertEqual((code, findings[vgpu], findings[whole]),
@@ -113,7 +113,7 @@ class TestAudit(AuditCase):
                           ('leaked', 'release-share', 'healed')))
         self.assertEqual(self.audit(agent), (0, {}))
         self.assertEqual(self.holds(vgpu), {})
-        # G2.8: the amounts of sharing providers and of other hosts are unchanged.
+        # G2.8: the amounts of other hosts are unchanged, and those of sharing providers where another host is named.
         self.assertEqual(self.holds(whole), {sharing: {'DISK_GB': 5}, other: {'VCPU': 1}})
         self.assertEqual(self.holds(foreign), {sharing: {'DISK_GB': 7}})
         self.assertEqual(self.holds(guest), {agent.root(): {'VCPU': 2, 'MEMORY_MB': 40,

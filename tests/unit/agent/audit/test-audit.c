@@ -168,6 +168,8 @@ static const struct {
         { "all of it is told, and nothing else", GUEST " VGPU=1@host_a DISK_GB=5@store", NULL,
           false, false, .findings = "leaked release-share", .words = "VGPU=1 of host_a; ",
           .ended = true },
+        { "with the sharing provider", GUEST " DISK_GB=5@store", NULL, false, false,
+          .findings = "leaked release-share", .words = "DISK_GB=5 of ", .ended = true },
         { "the other part", GUEST " VGPU=1@host_a", NULL, false, false,
           .findings = "leaked release-share", .words = "VCPU=2 of host), but neither",
           .ended = true },

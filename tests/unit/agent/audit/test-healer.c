@@ -112,7 +112,10 @@ static void heal(Agent *agent, const Case *row, AuditFinding findings[static 2])
         const HostFacts facts = { .devices = &device, .n_devices = 1 };
         const HostFacts now = { .domains = &domain, .n_domains = row->runs };
         Snapshot snapshot = { .guests_unknown = row->guests_unknown };
-        const AuditInput input = { .tree = agent->all, .root = host, .facts = &facts };
+        const Uuid pool = make_uuid("store");
+        const AuditInput input = {
+                .tree = agent->all, .root = host, .pools = &pool, .n_pools = 1, .facts = &facts
+        };
         HealerOrder order = { .claims = &agent->service,
                               .input = &input,
                               .audit = &audit,
@@ -208,6 +211,9 @@ static void test_table(void **state)
                   "host VCPU=2,gpu VGPU=1,other VCPU=1,store DISK_GB=5",
                   .remedy = AUDIT_REMEDY_RELEASE_SHARE, .outcomes = { AUDIT_HEALED }, .trace = "rd",
                   .left = "other VCPU=1,store DISK_GB=5" },
+                { "the pool of a consumer that names no other host", "host VCPU=2,store DISK_GB=5",
+                  .remedy = AUDIT_REMEDY_RELEASE_SHARE, .outcomes = { AUDIT_HEALED }, .trace = "rd",
+                  .left = "" },
                 { "a claim that was made of the share keeps nothing", HELD,
                   .remedy = AUDIT_REMEDY_RELEASE_SHARE, .is_of_placement = true,
                   .outcomes = { AUDIT_HEALED }, .trace = "rd", .left = "other VCPU=1" },
