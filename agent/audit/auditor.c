@@ -60,7 +60,7 @@ struct Auditor {
         AuditorConfig config;
         sd_event_source *next; /* begins the next turn */
         bool at_start, asked, asked_heal;
-        bool is_left;         /* the audit of the start left an evacuated guest unchanged (waits) */
+        bool is_left;         /* the audit of the start left an evacuated guest unchanged */
         Uuid asked_consumer;  /* consumer that will be healed; empty: none */
         EventAuthor asked_by; /* caller of that request to heal; "": none */
         uint64_t n_cycles;    /* number of cycles since the last audit by heal_cycles */
@@ -256,17 +256,21 @@ static void sum_up(Auditor *auditor)
         auditor->state.n_open = count_open(&auditor->audit);
 }
 
-static bool has_evacuated(const Audit *audit)
+/* Returns true if an evacuated guest is unchanged, because nothing can be released yet, or because
+ * the end of its claim failed. */
+static bool leaves_evacuated(const Auditor *auditor)
 {
-        for (size_t i = 0; i < audit->n_items; i++)
-                if (audit->items[i].type == AUDIT_EVACUATED)
+        for (size_t i = 0; i < auditor->audit.n_items; i++)
+                if (auditor->audit.items[i].type == AUDIT_EVACUATED &&
+                    (auditor->input.waits || auditor->audit.items[i].outcome == AUDIT_FAILED))
                         return true;
         return false;
 }
 
 /* Ends the audit: stores its results, or the error, and calls done. Takes the document. The start
- * audit stays due after an error, or after a heal of one consumer alone. If memory for the document
- * (NULL) or the problems is short, that error is stored, but the audit of the start is over. */
+ * audit stays due after an error, or after a heal of one consumer alone. It is repeated if it
+ * leaves an evacuated guest unchanged. If memory for the document (NULL) or the problems is short,
+ * that error is stored, but the audit of the start is over. */
 static void finish(Auditor *auditor, char *document, const Error *error)
 {
         auditor->state.error = error ? *error : ERROR_NULL;
@@ -276,7 +280,7 @@ static void finish(Auditor *auditor, char *document, const Error *error)
                 sum_up(auditor);
                 if (auditor->kind == AUDITOR_START || auditor->heals_all) {
                         auditor->at_start = false;
-                        auditor->is_left = auditor->input.waits && has_evacuated(&auditor->audit);
+                        auditor->is_left = leaves_evacuated(auditor);
                 }
         } else {
                 log_debug("Cannot audit Placement: %s", error->text);
