@@ -606,10 +606,18 @@ static const char *suffix_of(const Claim *claim, const Uuid *provider)
 
 /* Lists the devices that the claim cannot get. With a domain, the guest's own mdevs are candidates,
  * so only those of claims are taken. Without one, those of all guests and the unclean ones are
- * taken too. */
-static int take_stock(Claims *claims, const HostDomain *domain, Taken *ret, Error *reterr)
+ * taken too. So are the chosen ones, which the claim gets for other allocations. */
+static int take_stock(Claims *claims, const HostDomain *domain, const DeviceList *chosen,
+                      Taken *ret, Error *reterr)
 {
-        return domain ? store_taken(claims, false, ret, reterr) : claims_taken(claims, ret, reterr);
+        int r = domain ? store_taken(claims, false, ret, reterr)
+                       : claims_taken(claims, ret, reterr);
+
+        for (size_t i = 0; r >= 0 && i < chosen->n_devices; i++)
+                if (taken_add(ret, &chosen->devices[i].mdev, chosen->devices[i].name,
+                              chosen->devices[i].address, chosen->devices[i].mdev_type) < 0)
+                        r = error_oom(reterr);
+        return r;
 }
 
 /* Finds an mdev of the device for a claim: of the guest if there is a domain, else a free or new
@@ -634,22 +642,18 @@ static int find_mdev(Claims *claims, const HostDomain *domain, const HostDevice 
         return device_choose(claims->facts, device, taken, ret, reterr) == CLAIM_DONE;
 }
 
-/* Adds the missing mdevs of one allocation. Returns CLAIM_E_NO_CAPACITY with words if there are not
+/* Adds n missing mdevs of one allocation. Returns CLAIM_E_NO_CAPACITY with words if there are not
  * enough. */
 static int name_missing(Claims *claims, const Claim *claim, size_t allocation,
-                        const HostDevice *device, uint64_t amount, const HostDomain *domain,
+                        const HostDevice *device, uint64_t n, const HostDomain *domain,
                         DeviceList *ret, Error *reterr)
 {
         const Provider provider = { .uuid = claim->allocations[allocation].provider };
         _cleanup_(taken_done) Taken taken = { 0 };
-        uint64_t n = device_count_named(claims->facts, claim, &provider.uuid);
+        int r = take_stock(claims, domain, ret, &taken, reterr);
         Uuid mdev;
-        int r;
 
-        if (n >= amount)
-                return 0;
-        r = take_stock(claims, domain, &taken, reterr);
-        for (; r >= 0 && n < amount; n++) {
+        for (; r >= 0 && n > 0; n--) {
                 r = find_mdev(claims, domain, device, &taken, &mdev, reterr);
                 if (r == 0)
                         return CLAIM_E_NO_CAPACITY;
@@ -680,9 +684,8 @@ static int name_partition(Claims *claims, const Claim *claim, const Provider *pr
         size_t n = domain ? host_domain_list_members(domain, set, devices) : 0;
         const DevicePartition *partition = device_set_find(set, devices, n);
         _cleanup_(taken_done) Taken taken = { 0 };
-        int r;
+        int r = take_stock(claims, domain, ret, &taken, reterr);
 
-        r = take_stock(claims, domain, &taken, reterr);
         if (r < 0 || !domain)
                 return r < 0 ? r
                              : claims_choose_pci(claims, provider, set->resource_class, suffix,
@@ -708,27 +711,26 @@ static int name_partition(Claims *claims, const Claim *claim, const Provider *pr
         return 0;
 }
 
-/* Adds the missing PCI devices of one allocation. The devices of a claim that was made for the
- * start of a server stay unnamed until its domain shows them: Nova has chosen them. Returns
- * CLAIM_E_NO_CAPACITY with words if there are not enough. */
+/* Adds the missing PCI devices of one allocation, of which n have a name. The devices of a claim
+ * that was made for the start of a server stay unnamed until its domain shows them: Nova has chosen
+ * them. Returns CLAIM_E_NO_CAPACITY with words if there are not enough. */
 static int name_missing_pci(Claims *claims, const Claim *claim, size_t allocation,
-                            const ResourceAmount *item, const HostDomain *domain, DeviceList *ret,
-                            Error *reterr)
+                            const ResourceAmount *item, uint64_t n, const HostDomain *domain,
+                            DeviceList *ret, Error *reterr)
 {
         const Provider provider = { .uuid = claim->allocations[allocation].provider,
                                     .name = claim->provider_names[allocation] };
         _cleanup_(taken_done) Taken taken = { 0 };
-        uint64_t n = device_count_named(claims->facts, claim, &provider.uuid);
         const HostPci *first = pci_of_provider(claims->facts, claims->node, provider.name,
                                                item->resource_class, NULL);
         int r;
 
-        if (n >= item->amount || (!domain && strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0))
+        if (!domain && strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0)
                 return 0;
         if (first && first->set)
                 return name_partition(claims, claim, &provider, first->set, item->amount, domain,
                                       ret, reterr);
-        r = take_stock(claims, domain, &taken, reterr);
+        r = take_stock(claims, domain, ret, &taken, reterr);
         if (r < 0 || !domain)
                 return r < 0 ? r
                              : claims_choose_pci(claims, &provider, item->resource_class,
@@ -764,21 +766,22 @@ static int name_all_missing(Claims *claims, const Claim *claim, const HostDomain
                 const Resources *resources = &claim->allocations[i].resources;
 
                 for (size_t j = 0; j < resources->n_items; j++) {
-                        const HostDevice *device = device_of_provider(
-                                claims->facts, claims->node, claim->provider_names[i],
-                                resources->items[j].resource_class);
-                        int r;
+                        const ResourceAmount *item = &resources->items[j];
+                        const HostDevice *device =
+                                device_of_provider(claims->facts, claims->node,
+                                                   claim->provider_names[i], item->resource_class);
+                        uint64_t n = device_count_named(
+                                claims->facts, claim, &claim->allocations[i], item->resource_class);
+                        int r = 0;
 
-                        if (device)
-                                r = name_missing(claims, claim, i, device,
-                                                 resources->items[j].amount, domain, ret, reterr);
-                        else if (pci_of_provider(claims->facts, claims->node,
-                                                 claim->provider_names[i],
-                                                 resources->items[j].resource_class, NULL))
-                                r = name_missing_pci(claims, claim, i, &resources->items[j], domain,
-                                                     ret, reterr);
-                        else
-                                continue;
+                        if (n < item->amount && device)
+                                r = name_missing(claims, claim, i, device, item->amount - n, domain,
+                                                 ret, reterr);
+                        else if (n < item->amount && pci_of_provider(claims->facts, claims->node,
+                                                                     claim->provider_names[i],
+                                                                     item->resource_class, NULL))
+                                r = name_missing_pci(claims, claim, i, item, n, domain, ret,
+                                                     reterr);
                         if (r < 0)
                                 return r;
                         outcome = MAX(outcome, r);

@@ -101,13 +101,32 @@ uint64_t device_units(const HostFacts *facts, const Claim *claim, size_t device)
                                     ~before);
 }
 
-uint64_t device_count_named(const HostFacts *facts, const Claim *claim, const Uuid *provider)
+/* Returns the amount of the claim's devices on the provider; NULL: on all. */
+static uint64_t count_on(const HostFacts *facts, const Claim *claim, const Uuid *provider)
 {
         uint64_t n = 0;
 
         for (size_t i = 0; i < claim->n_devices; i++)
                 if (!provider || uuid_equal(&claim->devices[i].provider, provider))
                         n += device_units(facts, claim, i);
+        return n;
+}
+
+uint64_t device_count_named(const HostFacts *facts, const Claim *claim,
+                            const Allocation *allocation, const char *resource_class)
+{
+        uint64_t n = 0;
+
+        for (size_t i = 0; i < claim->n_devices; i++) {
+                const char *its_class;
+
+                if (!uuid_equal(&claim->devices[i].provider, &allocation->provider))
+                        continue;
+                its_class = device_class_of(facts, &claim->devices[i]);
+                if (strcmp(its_class, resource_class) == 0 ||
+                    resources_get(&allocation->resources, its_class) == 0)
+                        n += device_units(facts, claim, i);
+        }
         return n;
 }
 
@@ -130,7 +149,7 @@ uint64_t device_count_missing(const HostFacts *facts, const char *node, const Cl
         uint64_t missing = 0;
 
         /* This is true for most claims, and saves the search. */
-        if (sum_below(node, claim) <= device_count_named(facts, claim, NULL))
+        if (sum_below(node, claim) <= count_on(facts, claim, NULL))
                 return 0;
         for (size_t i = 0; i < claim->n_allocations; i++) {
                 const Resources *resources = &claim->allocations[i].resources;
@@ -140,7 +159,7 @@ uint64_t device_count_missing(const HostFacts *facts, const char *node, const Cl
                         if (is_of_device(facts, node, claim->provider_names[i],
                                          resources->items[j].resource_class))
                                 wanted += resources->items[j].amount;
-                named = device_count_named(facts, claim, &claim->allocations[i].provider);
+                named = count_on(facts, claim, &claim->allocations[i].provider);
                 missing += wanted > named ? wanted - named : 0;
         }
         return missing;

@@ -40,8 +40,11 @@ bool devices_are_asked(const HostFacts *facts, const ResourceRequest *request);
  * device of a set the number of its members that no earlier device uses. */
 uint64_t device_units(const HostFacts *facts, const Claim *claim, size_t device);
 
-/* Returns the amount of the claim's devices on the provider; NULL: on all. */
-uint64_t device_count_named(const HostFacts *facts, const Claim *claim, const Uuid *provider);
+/* Returns the amount of the claim's devices for a class of one of its allocations. A device of the
+ * provider counts unless it has another class of the allocation. So one whose class is unknown, or
+ * has changed, counts for each class. */
+uint64_t device_count_named(const HostFacts *facts, const Claim *claim,
+                            const Allocation *allocation, const char *resource_class);
 
 /* Returns the amount of devices that the claim has, but for which it names none, in sum over all
  * providers. Only amounts of devices that the host offers now count. */

@@ -347,6 +347,112 @@ static void test_checking_names_no_device_of_another_claim(void **state)
         assert_string_equal(checked->devices[0].address, functions[1]);
 }
 
+/* A claim of two classes of one card gets the device of the second class, too, if it has that of
+ * the first. */
+static void test_checking_names_the_second_class(void **state)
+{
+        static char functions[2][HOST_ADDRESS_SIZE] = { "0000:81:00.1", "0000:81:00.2" };
+        Fixture *fixture = *state;
+        _cleanup_(claim_freep) Claim *claim = NULL, *checked = NULL;
+        HostPci pci[2];
+        HostDomain domain = { .name = "g", .running = true, .pci = functions };
+        HostFacts facts = { .taken_usec = 1000 * USEC_PER_SEC, .pci = pci, .n_pci = 2 };
+        bool changed;
+
+        for (size_t i = 0; i < 2; i++)
+                pci[i] = (HostPci){ .name = functions[i],
+                                    .address = functions[i],
+                                    .provider = CARD,
+                                    .resource_class = { 'V', 'F', '_', (char)('A' + i) },
+                                    .cell = HOST_CELL_NONE };
+        assert_true(fixture_open(fixture) >= 0);
+        fixture_set_host(fixture, "host VCPU=8; host_" CARD "<host VF_A=1 VF_B=1");
+        assert_int_equal(fixture_claim(fixture, "y", "VF_A=1,VF_B=1", &claim), CLAIM_DONE);
+        claims_set_facts(fixture->claims, &facts);
+        domain.uuid = claim->consumer;
+        for (domain.n_pci = 1; domain.n_pci <= 2; domain.n_pci++) {
+                Error error = ERROR_NULL;
+
+                assert_int_equal(
+                        claims_check_again(fixture->claims, claim->id, &domain, &changed, &error),
+                        domain.n_pci == 1 ? CLAIM_E_NO_CAPACITY : CLAIM_DONE);
+                checked = claim_free(checked);
+                assert_int_equal(claims_get(fixture->claims, claim->id, &checked, NULL), 0);
+                assert_int_equal(checked->n_devices, domain.n_pci);
+        }
+        /* A device whose class is unknown, or of no allocation, is not replaced. */
+        strcpy(pci[0].resource_class, "VF_C");
+        pci[1].address = "0000:81:00.3";
+        free(run_sql(fixture->path, "UPDATE claims SET boot_id = 'old'"));
+        assert_int_equal(claims_check_again(fixture->claims, claim->id, NULL, &changed, NULL),
+                         CLAIM_DONE);
+        checked = claim_free(checked);
+        assert_int_equal(claims_get(fixture->claims, claim->id, &checked, NULL), 0);
+        assert_int_equal(checked->n_devices, 2);
+        assert_store_sane(fixture->path);
+}
+
+/* A claim of two vGPU types of one card gets two functions, although each can have both types. */
+static void test_checking_names_functions_of_two_types(void **state)
+{
+        static char functions[3][HOST_ADDRESS_SIZE] = { "0000:81:00.1", "0000:81:00.2",
+                                                        "0000:81:00.3" };
+        static const char *const types[] = { "nvidia-1", "nvidia-2" };
+        Fixture *fixture = *state;
+        _cleanup_(claim_freep) Claim *claim = NULL, *checked = NULL;
+        VgpuFunction functions_of_card[3];
+        VgpuCard card = { .address = CARD, .name = "card" };
+        HostPci pci[4];
+        HostDomain other = { .name = "o", .running = true, .pci = &functions[2], .n_pci = 1 };
+        HostFacts facts = { .taken_usec = 1000 * USEC_PER_SEC,
+                            .pci = pci,
+                            .n_pci = 4,
+                            .cards = &card,
+                            .n_cards = 1,
+                            .domains = &other,
+                            .n_domains = 1 };
+        Error error = ERROR_NULL;
+        bool changed;
+        int index;
+
+        for (size_t i = 0; i < 4; i++) {
+                pci[i] = (HostPci){ .name = functions[i / 2],
+                                    .address = functions[i / 2],
+                                    .provider = "card",
+                                    .resource_class = { 'V', 'F', '_', (char)('A' + i % 2) },
+                                    .cell = HOST_CELL_NONE,
+                                    .vgpu_type = types[i % 2] };
+                assert_int_equal(vgpu_card_ensure_type(&card, types[i % 2], &index), 0);
+                card.types[index].limit = 3;
+        }
+        /* The last function has the first type, and the others can have both. */
+        for (size_t i = 0; i < 3; i++)
+                functions_of_card[i] = (VgpuFunction){ .address = functions[i],
+                                                       .name = functions[i],
+                                                       .type = i == 2 ? 0 : VGPU_TYPE_NONE,
+                                                       .allowed = 3,
+                                                       .creatable = i == 2 ? 0 : 3,
+                                                       .claimed_type = VGPU_TYPE_NONE,
+                                                       .former_type = VGPU_TYPE_NONE };
+        card.functions = functions_of_card;
+        card.n_functions = 3;
+        other.uuid = make_guest('o');
+        assert_true(fixture_open(fixture) >= 0);
+        fixture_set_host(fixture, "host VCPU=8; host_card<host VF_A=1 VF_B=1");
+        assert_int_equal(fixture_claim(fixture, "y", "VF_A=1,VF_B=1", &claim), CLAIM_DONE);
+        claims_set_facts(fixture->claims, &facts);
+        if (claims_check_again(fixture->claims, claim->id, NULL, &changed, &error) != CLAIM_DONE)
+                fail_msg("%s", error.text);
+        assert_int_equal(claims_get(fixture->claims, claim->id, &checked, NULL), 0);
+        assert_int_equal(checked->n_devices, 2);
+        assert_string_equal(checked->devices[0].mdev_type, types[0]);
+        assert_string_equal(checked->devices[1].mdev_type, types[1]);
+        assert_store_sane(fixture->path);
+        card.functions = NULL;
+        card.n_functions = 0;
+        vgpu_card_done(&card);
+}
+
 /* Calls claims_prepare() for a guest that is off, with that number of CPUs and those mdevs. */
 static int prepare(Fixture *fixture, FactsFixture *facts, char letter, uint64_t vcpus,
                    const char *mdevs, Claim **ret, Claim **ret_ended)
@@ -591,6 +697,7 @@ TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown,
                 test_mdev_of_renamed_device_is_taken, test_not_before_the_host_is_known,
                 test_adoption, test_adoption_of_what_does_not_fit, test_checking_again,
                 test_checking_names_no_device_of_another_claim,
+                test_checking_names_the_second_class, test_checking_names_functions_of_two_types,
                 test_hook_keeps_the_claim_of_a_starting_server,
                 test_a_guest_that_starts_gets_what_it_names,
                 test_claim_of_running_guest_is_not_written,
