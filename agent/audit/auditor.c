@@ -4,12 +4,13 @@
  * tree (on_gathered()), and reads claims and history from the claim database. Then it reads the
  * consumers of claims and stopped guests without an allocation here, one after the other
  * (on_consumer()). If there are events, the last one serves as a clock (is_clock()). Then it makes
- * the findings (compare_some()). An audit at a start and one that heals pass the evacuated guests
- * to the claim service, so that these are not adopted, and the findings to agent/audit/healer.h.
- * The last stage makes the document for D-Bus and the list of problems for people, and stores both
- * (finish()). An error ends the audit with fail(), except that of a remedy or of the completion of
- * a claim. Then the error is stored, the last results stay, and the audit of a start stays due. If
- * memory is short in finish() itself, the error is stored, too, but the audit of a start is over.
+ * the findings (compare_some()), and completes claims (complete_some()). An audit at a start and
+ * one that heals pass the evacuated guests to the claim service, so that these are not adopted, and
+ * the findings to agent/audit/healer.h. The last stage makes the document for D-Bus and the list of
+ * problems for people, and stores both (finish()). An error ends the audit with fail(), except that
+ * of a remedy or of the completion of a claim. Then the error is stored, the last results stay, and
+ * the audit of a start stays due. If memory is short in finish() itself, the error is stored, too,
+ * but the audit of a start is over.
  *
  * A host can have thousands of guests, so the stages without requests take several turns of the
  * main loop (on_next()). Between two turns a newer poll can replace the facts of the guests. The
@@ -38,6 +39,7 @@
 #define TURN_USEC       (5 * USEC_PER_MSEC)
 #define TURN_PAUSE_USEC USEC_PER_MSEC
 #define STEP_SIZE       64
+#define COMPLETED_MAX   16 /* claims that are completed in one transaction, which is one step */
 #define BEGUN_MAX       3
 
 /* The kind of the audit that runs. */
@@ -53,6 +55,7 @@ typedef enum AuditorStage {
         STAGE_LIST,     /* reads the claims */
         STAGE_HISTORY,  /* reads the events of the gathered consumers, then the ended claims */
         STAGE_COMPARE,  /* compares Placement, claims and guests */
+        STAGE_COMPLETE, /* completes claims, and begins to heal */
         STAGE_DESCRIBE, /* writes the document */
 } AuditorStage;
 
@@ -81,6 +84,7 @@ struct Auditor {
         Uuid *pools;  /* sharing providers of this host */
         Uuid *wanted; /* consumers that must be read besides the gathered ones */
         size_t n_wanted, n_read;
+        size_t n_checked; /* claims that were checked for a completion */
         ConsumersCall *call;
         AuditInput input;
         AuditorStage stage;
@@ -112,7 +116,7 @@ static void clear(Auditor *auditor)
         free(auditor->pools);
         free(auditor->wanted);
         auditor->pools = auditor->wanted = NULL;
-        auditor->n_wanted = auditor->n_read = 0;
+        auditor->n_wanted = auditor->n_read = auditor->n_checked = 0;
 }
 
 Auditor *auditor_free(Auditor *auditor)
@@ -345,22 +349,22 @@ static void log_findings(const Auditor *auditor)
                         first->text);
 }
 
-/* Completes each claim that had no allocations in Placement when it was made, if its consumer has
- * allocations here now. Ignores failures. */
-static void note_held(Auditor *auditor)
+/* Returns the consumer of the next claim that had no allocations in Placement when it was made, and
+ * has some here now. NULL if there is none. */
+static const Consumer *next_allocated(Auditor *auditor, int64_t *ret_claim)
 {
-        Claims *claims = auditor->config.claims->claims;
-
-        for (size_t i = 0; claims && i < auditor->input.claims->n_claims; i++) {
-                const Claim *claim = auditor->input.claims->claims[i];
+        while (auditor->n_checked < auditor->claims.n_claims) {
+                const Claim *claim = auditor->claims.claims[auditor->n_checked++];
                 const Consumer *consumer =
                         claim->is_unallocated
                                 ? allocations_find(auditor->consumers, &claim->consumer)
                                 : NULL;
 
+                *ret_claim = claim->id;
                 if (consumer && audit_holds_here(&auditor->input, consumer))
-                        (void)claim_complete(claims, claim->id, consumer, NULL);
+                        return consumer;
         }
+        return NULL;
 }
 
 /* Lets the main loop serve the calls that have arrived before the next turn. */
@@ -375,17 +379,6 @@ static void begin_stage(Auditor *auditor, AuditorStage stage)
         auditor->stage = stage;
         auditor->n_begun = 0;
         rest(auditor);
-}
-
-/* Draws the first consequences of the findings, which need no write to Placement. Each
- * audit completes claims in the database, even if it does not heal. */
-static int decide(Auditor *auditor)
-{
-        if (auditor->kind != AUDITOR_AUDIT && note_away(auditor) < 0)
-                return -ENOMEM;
-        note_held(auditor);
-        log_findings(auditor);
-        return 0;
 }
 
 static void on_healed(void *userdata)
@@ -430,8 +423,8 @@ static size_t step_size(const Auditor *auditor)
         return auditor->n_begun >= BEGUN_MAX ? SIZE_MAX : STEP_SIZE;
 }
 
-/* Compares some consumers, claims and guests. After the last ones, begins to heal, or to describe
- * the result. */
+/* Compares some consumers, claims and guests. The last step draws the consequences that need no
+ * write. */
 static int compare_some(Auditor *auditor)
 {
         int r = 0;
@@ -445,12 +438,41 @@ static int compare_some(Auditor *auditor)
         if (r != 0)
                 return r;
         auditor->run = audit_run_free(auditor->run);
-        r = decide(auditor);
-        if (r == 0 && auditor->kind != AUDITOR_AUDIT)
+        if (auditor->kind != AUDITOR_AUDIT && note_away(auditor) < 0)
+                return -ENOMEM;
+        log_findings(auditor);
+        auditor->stage = STAGE_COMPLETE;
+        return 1;
+}
+
+/* Completes some claims in one transaction, even if the audit does not heal. Ignores failures.
+ * After the last claims, begins to heal, or to describe the result. */
+static int complete_some(Auditor *auditor)
+{
+        Claims *claims = auditor->config.claims->claims;
+        struct {
+                const Consumer *consumer;
+                int64_t claim;
+                Uuid completed;
+        } items[COMPLETED_MAX] = { 0 };
+        size_t n = 0;
+
+        while (n < COMPLETED_MAX && (items[n].consumer = next_allocated(auditor, &items[n].claim)))
+                n++;
+        if (n > 0 && claims && claims_begin_group(claims, NULL) == 0) {
+                for (size_t i = 0; i < n; i++)
+                        (void)claim_complete(claims, items[i].claim, items[i].consumer,
+                                             &items[i].completed, NULL);
+                if (claims_end_group(claims, 0, NULL) == 0)
+                        for (size_t i = 0; i < n; i++)
+                                claim_log_completed(items[i].claim, &items[i].completed);
+        }
+        if (n == COMPLETED_MAX)
+                return 1;
+        if (auditor->kind != AUDITOR_AUDIT)
                 return heal(auditor);
-        if (r == 0)
-                begin_stage(auditor, STAGE_DESCRIBE);
-        return r;
+        begin_stage(auditor, STAGE_DESCRIBE);
+        return 0;
 }
 
 /* Describes some consumers. Ends the audit after the last one. */
@@ -670,7 +692,9 @@ static int step(Auditor *auditor, Error *reterr)
         if (reads)
                 return auditor->stage == STAGE_LIST ? list_some(auditor, claims, reterr)
                                                     : read_some(auditor, claims, reterr);
-        r = auditor->stage == STAGE_COMPARE ? compare_some(auditor) : describe_some(auditor);
+        r = auditor->stage == STAGE_COMPARE    ? compare_some(auditor)
+            : auditor->stage == STAGE_COMPLETE ? complete_some(auditor)
+                                               : describe_some(auditor);
         return r < 0 ? error_oom(reterr) : r;
 }
 

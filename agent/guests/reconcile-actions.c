@@ -4,8 +4,7 @@
  * claims/reconcile.h decided. Each type of action has two functions in the table "types". The first
  * one writes to the database and fills an effect. The second one logs the effect and notifies the
  * watcher. agent/guests/reconcile.c calls it after the commit, so that the log has no change that a
- * crash undid. The function claim_complete() serves callers without such a transaction, and logs at
- * once. The claim functions of this file read no Placement: the answers are in the order.
+ * crash undid. The claim functions of this file read no Placement: the answers are in the order.
  *
  * Tests: tests/unit/agent/guests/test-reconcile.c */
 
@@ -132,9 +131,8 @@ static int complete(Claims *claims, const Claim *claim, const Consumer *consumer
         return share && r != 0 ? r : note_read(claims, claim, &reported, here, reterr);
 }
 
-/* Completes a claim as claim_complete() does, but without a log message. */
-static int complete_by_id(Claims *claims, int64_t id, const Consumer *holding, Uuid *ret_completed,
-                          Error *reterr)
+int claim_complete(Claims *claims, int64_t id, const Consumer *holding, Uuid *ret_completed,
+                   Error *reterr)
 {
         _cleanup_(consumer_freep) Consumer *nothing = NULL;
         _cleanup_(claim_freep) Claim *claim = NULL;
@@ -149,20 +147,11 @@ static int complete_by_id(Claims *claims, int64_t id, const Consumer *holding, U
         return complete(claims, claim, holding ? holding : nothing, ret_completed, reterr);
 }
 
-static void log_completed(int64_t id, const Uuid *consumer)
+void claim_log_completed(int64_t id, const Uuid *consumer)
 {
         if (!uuid_empty(consumer))
                 log_info("Completed claim %" PRId64 " of %s with its allocation in Placement.", id,
                          consumer->text);
-}
-
-int claim_complete(Claims *claims, int64_t id, const Consumer *holding, Error *reterr)
-{
-        Uuid completed = UUID_NULL;
-        int r = complete_by_id(claims, id, holding, &completed, reterr);
-
-        log_completed(id, &completed);
-        return r;
 }
 
 /* Actions. Each function writes, and fills the effect. It returns 0, an outcome of claims.h or a
@@ -192,7 +181,7 @@ static int adopt(const ReconcileWork *work, ReconcileEffect *effect)
         if (answer) {
                 Error words = ERROR_NULL;
 
-                r = complete_by_id(work->claims, claim->id, answer->holding, &effect->completed,
+                r = claim_complete(work->claims, claim->id, answer->holding, &effect->completed,
                                    &words);
                 if (r != 0)
                         effect->words = words;
@@ -206,7 +195,7 @@ static void announce_adopted(const ReconcileWork *work, const ReconcileEffect *e
         const ReconcileAction *action = effect->action;
         char id[24];
 
-        log_completed(effect->claim_id, &effect->completed);
+        claim_log_completed(effect->claim_id, &effect->completed);
         snprintf(id, sizeof(id), "%" PRId64, effect->claim_id);
         log_event(LOG_NOTICE, MESSAGE_CLAIM_ADOPTED,
                   LOG_FIELDS(LOG_FIELD_CLAIM, id, LOG_FIELD_CONSUMER, action->consumer.text),
@@ -218,7 +207,7 @@ static void announce_adopted(const ReconcileWork *work, const ReconcileEffect *e
 static int complete_claim(const ReconcileWork *work, ReconcileEffect *effect)
 {
         const ConsumerRead *answer = find_answer(work, &effect->action->consumer);
-        int r = complete_by_id(work->claims, effect->action->claim_id, answer->holding,
+        int r = claim_complete(work->claims, effect->action->claim_id, answer->holding,
                                &effect->completed, &effect->words);
 
         effect->done = r == 0;
@@ -227,7 +216,7 @@ static int complete_claim(const ReconcileWork *work, ReconcileEffect *effect)
 
 static void announce_completed(const ReconcileWork *work, const ReconcileEffect *effect)
 {
-        log_completed(effect->action->claim_id, &effect->completed);
+        claim_log_completed(effect->action->claim_id, &effect->completed);
         notify(work, CLAIM_EVENT_CHANGED, effect->action->claim_id);
 }
 

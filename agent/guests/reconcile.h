@@ -56,6 +56,12 @@ int claim_reconcile(ClaimReconcile *run, ClaimService *service, const ReconcileI
  * (agent/guests/claim-share.h), and stores the state that was read. If the consumer has an
  * allocation here, the claim is no pending write any more, unless an earlier claim left a removal
  * that is pending. The state is not stored if the write state stays. Does nothing if the database
- * does not know the host. holding (borrowed) NULL: no allocation. Results are those of
- * claims/claims.h; CLAIM_E_NOT_FOUND also for a claim that is not confirmed. */
-int claim_complete(Claims *claims, int64_t id, const Consumer *holding, Error *reterr);
+ * does not know the host. holding (borrowed) NULL: no allocation. Sets *ret_completed to the
+ * consumer if the allocations of the claim changed. Results are those of claims/claims.h;
+ * CLAIM_E_NOT_FOUND also for a claim that is not confirmed. */
+int claim_complete(Claims *claims, int64_t id, const Consumer *holding, Uuid *ret_completed,
+                   Error *reterr);
+
+/* Logs the completion of a claim after its commit. consumer: the result of claim_complete(); empty:
+ * does nothing. */
+void claim_log_completed(int64_t id, const Uuid *consumer);

@@ -13,6 +13,9 @@
 
 #define HELD     "VCPU=2@host MEMORY_MB=512@host"
 #define N_GUESTS 5000
+#define N_HELD   40
+#define LOT      16 /* claims that one transaction completes */
+#define LATE     (UINT64_C(4000000000) * USEC_PER_SEC)
 
 /* Replaces the functions of other modules that the auditor calls. It is linked before the
  * library. */
@@ -20,7 +23,10 @@ static struct {
         ClaimService service;
         sd_event *event;
         ProviderTree *tree;
-        const char *held;      /* allocations of guest g, for the gathering */
+        const char *held; /* allocations of guest g, for the gathering */
+        size_t n_held;    /* number of other consumers with allocations, for the gathering */
+        const char *path; /* claim database */
+        size_t n_completed;
         int answer;            /* answer to each read */
         const char *read_held; /* allocations of consumer i, for each read */
         const char *waits;     /* AuditInput.waits */
@@ -34,16 +40,33 @@ static struct {
         void *userdata;
 } world;
 
+static const char *make_held_name(size_t i)
+{
+        static char name[32];
+
+        snprintf(name, sizeof(name), "held%zu", i);
+        return name;
+}
+
 void claim_service_set_away(ClaimService *service, Uuid *guests, size_t n_guests)
 {
         free(guests);
         note('a');
 }
 
-int claim_complete(Claims *claims, int64_t id, const Consumer *holding, Error *reterr)
+/* Changes the claim instead, and checks that only whole lots are on the disk before. */
+int claim_complete(Claims *claims, int64_t id, const Consumer *holding, Uuid *ret_completed,
+                   Error *reterr)
 {
-        note('c');
-        return 0;
+        _cleanup_free_ char *n = run_sql(
+                world.path, "SELECT count(*) FROM claims WHERE expires_usec = 4000000000000000");
+
+        assert_int_equal(atoi(n), world.n_completed++ / LOT * LOT);
+        return claims_extend(claims, id, LATE, reterr);
+}
+
+void claim_log_completed(int64_t id, const Uuid *consumer)
+{
 }
 
 const ProviderTree *reporter_tree(Reporter *reporter)
@@ -77,6 +100,13 @@ void reporter_take_gathered(Reporter *reporter, Allocations **ret_consumers,
         if (world.late)
                 auditor_ask(world.late, true, NULL, &(EventAuthor){ .text = "late" });
         world.late = NULL;
+        for (size_t i = 0; i < world.n_held; i++) {
+                Uuid uuid = make_uuid(make_held_name(i)), host = make_uuid("host");
+                Consumer *consumer;
+
+                assert_int_equal(allocations_ensure(*ret_consumers, &uuid, &consumer), 0);
+                assert_int_equal(consumer_add(consumer, &host, "MEMORY_MB", 1), 0);
+        }
         if (world.held)
                 audit_consumer(*ret_consumers, 'g', "INSTANCE", world.held);
 }
@@ -173,6 +203,7 @@ static void set_up(Fixture *fixture, FactsFixture *facts)
         assert_true(fixture_open(fixture) >= 0);
         fixture_set_host(fixture, "host VCPU=8 MEMORY_MB=4096");
         world.service.claims = fixture->claims;
+        world.path = fixture->path;
 }
 
 static void tear_down(Fixture *fixture)
@@ -452,7 +483,35 @@ static void test_many_guests_beside_polls(void **state)
         tear_down(fixture);
 }
 
+/* Claims that had no allocations, and have some now, are completed. Some claims are one
+ * transaction, because each one costs a write to the disk. */
+static void test_many_claims_are_completed(void **state)
+{
+        const AuditorConfig config = { .claims = &world.service, .root = make_uuid("host") };
+        const ClaimPlacing placing = { .write_state = CLAIM_WRITE_NONE,
+                                       .reported = { .generation = -1,
+                                                     .elsewhere = make_uuid("none") } };
+        Fixture *fixture = *state;
+        FactsFixture facts;
+        Auditor *auditor;
+
+        set_up(fixture, &facts);
+        for (size_t i = 0; i < N_HELD; i++)
+                assert_int_equal(fixture_claim_placed(fixture, make_held_name(i), "MEMORY_MB=1",
+                                                      &placing, NULL),
+                                 CLAIM_DONE);
+        world.n_held = N_HELD;
+        assert_int_equal(auditor_new(&auditor, world.event, &config), 0);
+        auditor_ask(auditor, false, NULL, NULL);
+        run(auditor, 0);
+        assert_int_equal(world.n_completed, N_HELD);
+        assert_sql(fixture->path,
+                   "SELECT count(*) FROM claims WHERE expires_usec = 4000000000000000", "40");
+        auditor_free(auditor);
+        tear_down(fixture);
+}
+
 TEST_MAIN_WITH(fixture_setup, fixture_teardown, test_runs,
                test_sharing_providers_are_no_other_hosts, test_an_evacuated_guest_is_not_left,
                test_due, test_a_reload_keeps_the_results, test_heal_has_the_author_of_its_request,
-               test_many_guests_beside_polls)
+               test_many_guests_beside_polls, test_many_claims_are_completed)

@@ -251,6 +251,7 @@ static void test_complete(void **state)
         const Uuid guest = make_guest('g'), host = make_uuid("host");
         _cleanup_(consumer_freep) Consumer *holding = NULL;
         Fixture *fixture = *state;
+        Uuid completed;
         int64_t id;
 
         assert_true(fixture_open(fixture) >= 0);
@@ -258,11 +259,12 @@ static void test_complete(void **state)
         id = make_claim(fixture, CLAIM_WRITE_UNSENT, false);
         assert_int_equal(consumer_new(&holding, &guest), 0);
         assert_int_equal(consumer_set(holding, &host, "VCPU", 2), 0);
-        assert_int_equal(claim_complete(fixture->claims, id, holding, NULL), CLAIM_E_NOT_FOUND);
+        assert_int_equal(claim_complete(fixture->claims, id, holding, &completed, NULL),
+                         CLAIM_E_NOT_FOUND);
         assert_int_equal(claims_confirm(fixture->claims, id, NULL), 0);
-        assert_int_equal(claim_complete(fixture->claims, id, NULL, NULL), 0);
+        assert_int_equal(claim_complete(fixture->claims, id, NULL, &completed, NULL), 0);
         assert_write_state(fixture, id, CLAIM_WRITE_UNSENT);
-        assert_int_equal(claim_complete(fixture->claims, id, holding, NULL), 0);
+        assert_int_equal(claim_complete(fixture->claims, id, holding, &completed, NULL), 0);
         assert_write_state(fixture, id, CLAIM_WRITE_NONE);
 }
 
