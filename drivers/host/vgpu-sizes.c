@@ -21,9 +21,10 @@
 /* One card as the last poll showed it. */
 typedef struct VgpuSeen {
         char physical_function[PCI_ADDRESS_SIZE];
-        uint64_t vgpus;   /* hash of the vGPUs and their types */
-        uint64_t sum_mib; /* framebuffer of them and of the largest creatable type */
-        unsigned n_equal; /* polls before it that showed the same vGPUs, at most 2 */
+        uint64_t began_usec; /* start of the poll (Snapshot.began_usec) */
+        uint64_t vgpus;      /* hash of the vGPUs and their types */
+        uint64_t sum_mib;    /* framebuffer of them and of the largest creatable type */
+        unsigned n_equal;    /* polls before it that showed the same vGPUs, at most 2 */
 } VgpuSeen;
 
 typedef struct VgpuSize {
@@ -220,11 +221,14 @@ static int ensure_seen(VgpuSizes *sizes, const char *physical_function, VgpuSeen
 
 /* Returns the framebuffer of the card that is proved. This poll alone proves its largest creatable
  * type. The sum that the previous poll has seen is proved if that poll, the one before it and this
- * one show the same vGPUs (vgpu-sizes.h). */
-static uint64_t prove(VgpuSeen *seen, const Proof *proof)
+ * one show the same vGPUs (vgpu-sizes.h). A poll that was noted before shows nothing new. */
+static uint64_t prove(VgpuSeen *seen, uint64_t began_usec, const Proof *proof)
 {
         uint64_t proved = proof->largest_mib;
 
+        if (seen->began_usec == began_usec)
+                return proved;
+        seen->began_usec = began_usec;
         seen->n_equal = seen->vgpus == proof->vgpus ? MIN(seen->n_equal + 1, 2U) : 0;
         if (seen->n_equal == 2)
                 proved = MAX(proved, seen->sum_mib);
@@ -234,8 +238,8 @@ static uint64_t prove(VgpuSeen *seen, const Proof *proof)
 }
 
 /* Sets the size of the card of the functions. */
-static int note_card(VgpuSizes *sizes, const SnapshotDevice *const functions[], size_t n,
-                     bool *changed)
+static int note_card(VgpuSizes *sizes, uint64_t began_usec, const SnapshotDevice *const functions[],
+                     size_t n, bool *changed)
 {
         Proof proof = { 0 };
         VgpuSeen *seen;
@@ -246,7 +250,7 @@ static int note_card(VgpuSizes *sizes, const SnapshotDevice *const functions[], 
         if (ensure_seen(sizes, functions[0]->physical_function, &seen) < 0)
                 return -ENOMEM;
         size = (VgpuSize){ functions[0]->vendor_id, functions[0]->product_id, 0,
-                           prove(seen, &proof) };
+                           prove(seen, began_usec, &proof) };
         return set(sizes, &size, changed);
 }
 
@@ -270,7 +274,7 @@ int vgpu_sizes_note(VgpuSizes *sizes, const Snapshot *snapshot, bool *ret_change
                 for (n = 1;
                      i + n < n_functions && order_functions(&functions[i], &functions[i + n]) == 0;)
                         n++;
-                if (note_card(sizes, functions + i, n, ret_changed) < 0)
+                if (note_card(sizes, snapshot->began_usec, functions + i, n, ret_changed) < 0)
                         return -ENOMEM;
         }
         return 0;

@@ -33,8 +33,9 @@ typedef struct VgpuSizes {
 void vgpu_sizes_done(VgpuSizes *sizes);
 
 /* Adds what the snapshot proves. Only virtual functions that become a vGPU without an mdev
- * (is_vgpu_function) count. *ret_changed: a size is new or larger. New sizes are ignored when there
- * are VGPU_SIZES_MAX already. After -ENOMEM some sizes are added. */
+ * (is_vgpu_function) count. A snapshot that is noted again counts as one poll, by its began_usec.
+ * *ret_changed: a size is new or larger. New sizes are ignored when there are VGPU_SIZES_MAX
+ * already. After -ENOMEM some sizes are added. */
 int vgpu_sizes_note(VgpuSizes *sizes, const Snapshot *snapshot, bool *ret_changed);
 
 /* Returns the framebuffer of a type of the device in MiB, by its name or else as remembered. 0 if
