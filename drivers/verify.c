@@ -502,12 +502,15 @@ static bool has_shared(const CpuPlan *cpus)
         return cpu_set_count(&cpus->shared) + cpu_set_count(&cpus->shared_offline) > 0;
 }
 
-/* Returns the Fault of the guest, or -ENOMEM. *ret_pin is set for FAULT_PINNED only. */
+/* Returns the Fault of the guest, or -ENOMEM. *ret_pin is set for FAULT_PINNED only. A guest that
+ * could not be read has no known pins, and so no fault; a problem of the snapshot names it. */
 static int judge(const SnapshotDomain *domain, const CpuPlan *cpus, const DomainPin **ret_pin)
 {
         size_t n_pinned = 0;
         int r;
 
+        if (domain->unread)
+                return FAULT_NONE;
         for (size_t i = 0; i < domain->n_pins; i++) {
                 const DomainPin *pin = &domain->pins[i];
 

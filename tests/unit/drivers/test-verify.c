@@ -152,6 +152,8 @@ static const Case cases[] = {
           set_only_dedicated, "warning", "[compute] cpu_shared_set", "there are no shared CPUs" },
         { "floats over all", GOOD EMULATORS GUEST(""), set_whole_cores, "warning",
           "[compute] cpu_shared_set", "can run on dedicated CPUs" },
+        { "cannot be read", GOOD EMULATORS GUEST(", 'unread': true"), set_whole_cores, 0, NULL,
+          NULL },
         { "floats over all, no shared CPU is online", GOOD EMULATORS GUEST(""), set_offline_shared,
           "warning", "[compute] cpu_shared_set", "can run on dedicated CPUs" },
         { "floats over one too many",
