@@ -271,15 +271,6 @@ static int compare_moves(const void *a, const void *b)
         return order != 0 ? order : uuid_order(&one->from->uuid, &other->from->uuid);
 }
 
-/* Returns the guest, or NULL. A guest that could not be read has no known pins, so it counts as
- * none. */
-static const SnapshotDomain *find_guest(const Moves *moves, const Uuid *uuid)
-{
-        const SnapshotDomain *guest = snapshot_find_domain(moves->update->snapshot, uuid);
-
-        return guest && !guest->unread ? guest : NULL;
-}
-
 /* Adds a move for the amount that the consumer has there, if the rule applies to it. */
 static int add_move(Moves *moves, Consumer *consumer, const Provider *from, ReshapeRule rule)
 {
@@ -287,7 +278,7 @@ static int add_move(Moves *moves, Consumer *consumer, const Provider *from, Resh
         Move move = {
                 .consumer = consumer,
                 .from = from,
-                .guest = find_guest(moves, guest),
+                .guest = snapshot_find_domain(moves->update->snapshot, guest),
                 .rule = rule,
                 .resource_class = moves->resource_class,
                 .amount = consumer_get(consumer, &from->uuid, moves->resource_class),

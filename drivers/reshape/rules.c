@@ -3,7 +3,8 @@
 /* Implements the rules for allocations whose inventory leaves a provider. reshape_rule_find()
  * selects the rule for a class of a provider: the first one that applies, in the order of its code,
  * and none for a class that stays. VCPU that stays is the exception if dedicated CPUs are new and
- * guests are pinned to them. reshape_rule_place() decides where the amount of one consumer goes.
+ * guests are pinned to them, or cannot be read. reshape_rule_place() decides where the amount of
+ * one consumer goes.
  *
  * CPUs and memory go to the cells to which the guest's domain pins them (GuestCells), or to the
  * root for classes that belong there. An amount without a pin, or above the capacity of its cell,
@@ -69,9 +70,12 @@ static bool dedicates(const TreeUpdate *update)
         return has_class_now(update, pcpu) && !has_class_before(update, pcpu);
 }
 
-/* Returns whether a CPU of the guest is pinned to dedicated CPUs. */
+/* Returns whether a CPU of the guest is pinned to dedicated CPUs, or might be: the pins of a guest
+ * that could not be read are unknown. */
 static bool is_dedicated(const TreeUpdate *update, const SnapshotDomain *guest)
 {
+        if (guest->unread)
+                return true;
         for (size_t i = 0; i < guest->n_pins; i++)
                 if (cpu_plan_dedicates(&update->cpus, &guest->pins[i].cpus))
                         return true;
@@ -514,7 +518,8 @@ static int convert_cpus(const TreeUpdate *update, const ReshapeItem *item, const
 }
 
 /* Places CPUs. If the guest has no CPUs of one kind (shared, dedicated), the weights of the other
- * kind decide. */
+ * kind decide. VCPU of an unread guest does not move while CPUs become dedicated: a later reshape
+ * would not turn it into PCPU. */
 static int place_cpus(const TreeUpdate *update, const ReshapeItem *item, const GuestCells *cells,
                       Consumer *parts, Error *reterr)
 {
@@ -524,6 +529,8 @@ static int place_cpus(const TreeUpdate *update, const ReshapeItem *item, const G
         const Provider *here = provider_tree_find(update->tree, &item->from->uuid);
         int r = 0;
 
+        if (dedicates(update) && item->guest && item->guest->unread)
+                return error_setf(reterr, EINVAL, "its domain cannot be read");
         if (here && provider_find_inventory(here, item->resource_class))
                 return convert_cpus(update, item, here, cells, parts, reterr);
         if (n_shared > 0 && !has_class_now(update, vcpu))
@@ -587,8 +594,9 @@ static int place_mdevs(const TreeUpdate *update, const ReshapeItem *item, Consum
 
         if (!guest || guest->n_mdevs == 0)
                 return error_setf(reterr, EINVAL,
-                                  guest ? "its domain has no mediated device"
-                                        : "it has no domain on this host");
+                                  !guest          ? "it has no domain on this host"
+                                  : guest->unread ? "its domain cannot be read"
+                                                  : "its domain has no mediated device");
         for (size_t i = 0; i < guest->n_mdevs; i++) {
                 int r = place_mdev(update, item, &guest->mdevs[i], parts, reterr);
 

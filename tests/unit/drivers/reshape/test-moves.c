@@ -21,6 +21,7 @@
 #define DOMAINS(list)   ", 'domains': [" list "]"
 #define PIN(vcpu, cpus) "{'vcpu': " #vcpu ", 'cpus': '" cpus "'}"
 #define PINS(list)      ", 'pins': [" list "]"
+#define UNREAD          ", 'unread': true"
 
 /* The options that decide the shape of the tree. */
 typedef struct Shape {
@@ -266,6 +267,17 @@ static void test_dedicated_cpus(void **state)
                   SHAPE(.dedicated = "4-7"), "a@cn1:VCPU=1 b@cn1:VCPU=1",
                   "a@cn1:VCPU=1 b@cn1:VCPU=1", DRIVER_UPDATED_IN_PART,
                   "not pinned to dedicated CPUs" },
+                { "an unread guest blocks VCPU", HOST DOMAINS(DOMAIN("a", 2, 1, UNREAD)), FLAT,
+                  SHAPE(.shared = "0-3", .dedicated = "4-7"), "a@cn1:VCPU=2 b@cn1:VCPU=2",
+                  "a@cn1:VCPU=2 b@cn1:VCPU=2", DRIVER_UPDATED_IN_PART, "cannot be read" },
+                { "an unread guest blocks VCPU on its way into cells",
+                  HOST DOMAINS(DOMAIN("a", 2, 1, UNREAD)), FLAT,
+                  SHAPE(.numa = true, .shared = "0-1", .dedicated = "2-5"), "a@cn1:VCPU=2",
+                  "a@cn1:VCPU=2", DRIVER_UPDATED_IN_PART, "cannot be read" },
+                { "an unread guest without VCPU blocks nothing",
+                  HOST DOMAINS(DOMAIN("a", 2, 1, UNREAD)), FLAT,
+                  SHAPE(.shared = "0-3", .dedicated = "4-7"), "a@cn1:DISK_GB=2 b@cn1:VCPU=2",
+                  "a@cn1:DISK_GB=2 b@cn1:VCPU=2", 0, NULL },
                 { "back", HOST DOMAINS(DOMAIN("a", 2, 1, PINS(PIN(0, "4") "," PIN(1, "5")))),
                   SHAPE(.shared = "0-3", .dedicated = "4-7"), FLAT, "a@cn1:PCPU=2 b@cn1:VCPU=2",
                   "a@cn1:VCPU=2 b@cn1:VCPU=2", 0, NULL },
