@@ -82,6 +82,9 @@ typedef struct SnapshotDevice {
         /* Serial number: from the VPD, from the NVMe controller, or else that of the physical
          * function. "" if unknown. */
         char *serial;
+        /* Inode of its folder in sysfs, by which the driver "linux" sees that another device is at
+         * the address; 0 with other drivers. The JSON form does not have it. */
+        uint64_t inode;
         /* A virtual function that becomes a vGPU without an mdev. Its types are the possible
          * vGPUs (drivers/host/vgpu-types.h). */
         bool is_vgpu_function;

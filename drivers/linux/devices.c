@@ -5,12 +5,13 @@
  * which is also that of their names; find_device() searches them. Parents of mdevs that are not PCI
  * functions follow.
  *
- * A function that cannot have changed since the last poll is copied from it. A bad file leaves out
- * its device, or only its type or its facts about vGPUs, and adds a problem. An unreadable VPD
- * leaves out only the serial number, and is a problem only if serials_needed. An unreadable serial
- * number of an NVMe controller is never one. A device that vanishes during the poll is skipped. A
- * file that gives EIO counts as missing, except those about vGPUs. The poll fails if the PCI
- * functions or the mdevs cannot be listed. Text from devices is shortened and sanitized.
+ * A function that cannot have changed since the last poll is copied from it, unless another device
+ * is at its address (SnapshotDevice.inode). A bad file leaves out its device, or only its type or
+ * its facts about vGPUs, and adds a problem. An unreadable VPD leaves out only the serial number,
+ * and is a problem only if serials_needed. An unreadable serial number of an NVMe controller is
+ * never one. A device that vanishes during the poll is skipped. A file that gives EIO counts as
+ * missing, except those about vGPUs. The poll fails if the PCI functions or the mdevs cannot be
+ * listed. Text from devices is shortened and sanitized.
  *
  * Tests: tests/unit/drivers/linux/test-reader.c */
 
@@ -18,6 +19,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/array.h"
 #include "base/read-file.h"
@@ -248,8 +250,7 @@ static int read_functions(LinuxReader *reader, SnapshotDevice *device)
 }
 
 /* Reads the serial number from the VPD, which is slow on real cards. It is read only on hosts that
- * offer devices. read_function() does not read it again for a function of the last snapshot with
- * the same ids. */
+ * offer devices. read_function() does not read it again for a function of the last snapshot. */
 static int read_serial(LinuxReader *reader, SnapshotDevice *device, Error *reterr)
 {
         uint8_t vpd[VPD_MAX];
@@ -268,7 +269,7 @@ static int read_serial(LinuxReader *reader, SnapshotDevice *device, Error *reter
 }
 
 /* Reads a function into device, which the caller frees. before is the same function in the last
- * snapshot, or NULL: its serial number is used again if the ids are equal. */
+ * snapshot, or NULL: its serial number is used again. */
 static int read_function(LinuxReader *reader, const char *address, const SnapshotDevice *before,
                          SnapshotDevice *device, Error *reterr)
 {
@@ -283,8 +284,7 @@ static int read_function(LinuxReader *reader, const char *address, const Snapsho
                     0 ||
             (r = read_functions(reader, device)) < 0)
                 return r;
-        if (before && before->vendor_id == device->vendor_id &&
-            before->product_id == device->product_id) {
+        if (before) {
                 device->has_card_serial = before->has_card_serial;
                 if (snapshot_device_set_serial(device, before->serial) < 0)
                         return -ENOMEM;
@@ -326,6 +326,15 @@ static int add_details(DeviceReader *devices, const char *folder, SnapshotDevice
         return 0;
 }
 
+/* Returns the inode of the function's folder, or 0. The kernel makes a new folder for a device that
+ * is plugged in, so another inode is another device, also of the same model. */
+static uint64_t get_inode(LinuxReader *reader, const char *address)
+{
+        struct stat st;
+
+        return stat(linux_path(reader, PCI_DEVICES "/%s", address), &st) == 0 ? st.st_ino : 0;
+}
+
 /* Reads or copies one function and adds it. */
 static int poll_function(DeviceReader *devices, const char *address, Error *reterr)
 {
@@ -335,10 +344,13 @@ static int poll_function(DeviceReader *devices, const char *address, Error *rete
         const LinuxReader *reader = devices->reader;
         const SnapshotDevice *before =
                 name && reader->last ? snapshot_find_device(reader->last, name) : NULL;
+        uint64_t inode = get_inode(devices->reader, address); /* before the files are read */
         int r;
 
         if (!name)
                 return error_oom(reterr);
+        if (before && before->inode != inode)
+                before = NULL;
         snprintf(folder, sizeof(folder), "%s", linux_path(devices->reader, PCI_DEVICES));
         if (before && reader->quiet && !snapshot_device_changes_silently(before))
                 r = snapshot_device_copy(&device, before);
@@ -348,6 +360,7 @@ static int poll_function(DeviceReader *devices, const char *address, Error *rete
                 return linux_note(devices->reader, r, reterr);
         /* a copy has these set; add_details() decides again */
         device.is_vgpu_function = device.vgpu_unread = false;
+        device.inode = inode;
         r = add_details(devices, folder, &device, reterr);
         return r == 0 && add_device(devices, &device) < 0 ? error_oom(reterr) : r;
 }

@@ -399,9 +399,21 @@ static void test_an_mdev_ends_during_a_poll(void **state)
         assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
+#define READ_ONLY(n) "\x82\x04\0card\x90" n "\0"
+
+/* Reads the devices with their serial numbers. */
+static Snapshot *read_serials(const char *sys, const Snapshot *last, bool quiet)
+{
+        LinuxReader reader = { .sys = sys, .last = last, .quiet = quiet, .serials = true };
+
+        assert_int_equal(snapshot_new(&reader.snapshot), 0);
+        assert_int_equal(linux_read_devices(&reader, NULL), 0);
+        assert_int_equal(snapshot_seal(reader.snapshot, NULL), 0);
+        return reader.snapshot;
+}
+
 static void test_vpd(void **state)
 {
-#define READ_ONLY(n) "\x82\x04\0card\x90" n "\0"
         static const struct {
                 const char *bytes;
                 size_t n;
@@ -445,18 +457,52 @@ static void test_vpd(void **state)
                 _cleanup_(scratch_folder_removep) char *folder = host_make();
                 _cleanup_free_ char *sys = scratch_path(folder, "sys");
                 _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
-                LinuxReader reader = { .sys = sys, .serials = true };
                 const SnapshotDevice *card;
 
                 scratch_write_bytes(folder, NIC_FOLDER "/vpd", cases[i].bytes, cases[i].n);
-                assert_int_equal(snapshot_new(&snapshot), 0);
-                reader.snapshot = snapshot;
-                assert_int_equal(linux_read_devices(&reader, NULL), 0);
-                assert_int_equal(snapshot_seal(snapshot, NULL), 0);
+                snapshot = read_serials(sys, NULL, false);
                 card = snapshot_find_device(snapshot, "pci_0000_8a_00_0");
                 if (card->has_card_serial != cases[i].serial ||
                     cases[i].serial != (card->serial[0] != 0))
                         fail_msg("case %zu", i);
+        }
+}
+
+static const char *serial_of_nic(const Snapshot *snapshot)
+{
+        return snapshot_find_device(snapshot, "pci_0000_8a_00_0")->serial;
+}
+
+/* A device of the same model takes the place of another one between two polls. */
+static void test_an_exchange_within_one_model(void **state)
+{
+        static const char vpd[] = READ_ONLY("\x0a") "SN\x03"
+                                                    "ABC"
+                                                    "RV\x01\x33\x78",
+                          other[] = READ_ONLY("\x0a") "SN\x03"
+                                                      "ABD"
+                                                      "RV\x01\x32\x78";
+
+        for (int quiet = 0; quiet < 2; quiet++) {
+                _cleanup_(scratch_folder_removep) char *folder = host_make();
+                _cleanup_free_ char *sys = scratch_path(folder, "sys"),
+                                    *place = scratch_path(folder, NIC_FOLDER),
+                                    *unplugged = scratch_path(folder, "unplugged"),
+                                    *spare = scratch_path(folder, "spare");
+                _cleanup_(snapshot_unrefp) Snapshot *first = NULL, *same = NULL, *exchanged = NULL;
+
+                scratch_write_bytes(folder, NIC_FOLDER "/vpd", vpd, sizeof(vpd) - 1);
+                first = read_serials(sys, NULL, false);
+                scratch_write_bytes(folder, NIC_FOLDER "/vpd", other, sizeof(other) - 1);
+                same = read_serials(sys, first, quiet);
+                scratch_write(folder, "spare/uevent", "PCI_CLASS=20000\nPCI_ID=8086:1572\n");
+                scratch_write_bytes(folder, "spare/vpd", other, sizeof(other) - 1);
+                assert_int_equal(rename(place, unplugged), 0);
+                assert_int_equal(rename(spare, place), 0);
+                exchanged = read_serials(sys, same, quiet);
+                assert_string_equal(serial_of_nic(first), "ABC");
+                assert_string_equal(serial_of_nic(same), "ABC");
+                assert_string_equal(serial_of_nic(exchanged), "ABD");
         }
 }
 
@@ -566,5 +612,5 @@ static void test_uevents(void **state)
 
 TEST_MAIN(test_whole_host, test_small_host, test_a_cpu_without_socket,
           test_offline_cpus_are_in_their_cells, test_bad_files, test_others, test_quiet,
-          test_an_mdev_ends_during_a_poll, test_vpd, test_vpd_that_cannot_be_read, test_encryption,
-          test_uevents)
+          test_an_mdev_ends_during_a_poll, test_vpd, test_an_exchange_within_one_model,
+          test_vpd_that_cannot_be_read, test_encryption, test_uevents)
