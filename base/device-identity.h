@@ -38,3 +38,10 @@ static inline bool device_identity_differs(const char *a, const char *b)
                 return true;
         return a[n_ids] && b[n_ids] && strcmp(a, b) != 0;
 }
+
+/* Returns true if now can be the same device as before, and has a part that before lacks: all of
+ * it, or the serial number. */
+static inline bool device_identity_completes(const char *before, const char *now)
+{
+        return !device_identity_differs(before, now) && strlen(now) > strlen(before);
+}

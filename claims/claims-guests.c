@@ -833,8 +833,8 @@ static bool is_changing(const LayoutChange *change)
                cpu_set_count(&change->dropped) > 0;
 }
 
-/* Records the identities that the claim lacks, for example because an older schema had none. Sets
- * *ret_changed after each of them. */
+/* Records the identities, or serial numbers, that the claim lacks, for example because an older
+ * schema had none. Sets *ret_changed after each of them. */
 static int record_identities(Claims *claims, const Claim *claim, bool *ret_changed, Error *reterr)
 {
         int r = 0;

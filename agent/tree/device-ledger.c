@@ -461,14 +461,15 @@ static void note_other(Update *update, LedgerDevice *device)
                 update->change(device, DEVICE_CHANGE_MISSING, update->userdata);
 }
 
-/* Stores the identity of the present device. A serial number that cannot be read now does not
- * replace a known one. */
+/* Stores the identity of the present device. A serial number that is read later completes it. One
+ * that cannot be read now does not replace a known one. */
 static void note_identity(const SnapshotDevice *there, LedgerDevice *device)
 {
         char now[DEVICE_IDENTITY_SIZE];
 
         snapshot_device_identity(there, now);
-        if (!device->identity[0] || device_identity_differs(device->identity, now))
+        if (device_identity_differs(device->identity, now) ||
+            device_identity_completes(device->identity, now))
                 strcpy(device->identity, now);
 }
 

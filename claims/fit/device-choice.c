@@ -176,8 +176,10 @@ static bool offers(const HostFacts *facts, const char *address)
 
 bool device_lacks_identity(const HostFacts *facts, const ClaimDevice *device)
 {
-        return !device->identity[0] && device->address[0] &&
-               host_facts_identity(facts, device->address)[0] && offers(facts, device->address);
+        return device->address[0] &&
+               device_identity_completes(device->identity,
+                                         host_facts_identity(facts, device->address)) &&
+               offers(facts, device->address);
 }
 
 /* Returns the existing mdev of the device's type that is not taken, the one with the lowest uuid.

@@ -50,8 +50,8 @@ uint64_t device_count_named(const HostFacts *facts, const Claim *claim,
  * providers. Only amounts of devices that the host offers now count. */
 uint64_t device_count_missing(const HostFacts *facts, const char *node, const Claim *claim);
 
-/* Returns true if the identity of the claim's device can be recorded now: it is not recorded yet,
- * it is known, and this host offers the device at the address. */
+/* Returns true if the identity of the claim's device can be recorded now: it is known, it or its
+ * serial number is not recorded yet, and this host offers the device at the address. */
 bool device_lacks_identity(const HostFacts *facts, const ClaimDevice *device);
 
 /* Yields the uuid of an mdev on the device. taken: by claims and guests. Returns CLAIM_DONE, or

@@ -114,9 +114,11 @@ STATEMENT(TRIM_HISTORY, "DELETE FROM ended_claims"
                         " WHERE number <= (SELECT max(number) FROM ended_claims) - ?1")
 STATEMENT(COUNT, "SELECT claims FROM claim_counts")
 STATEMENT(INSERT_DEVICE, "INSERT INTO claim_devices (%, claim_id) VALUES ($, ?)", &device_row)
-/* An identity is recorded once, and never replaced. */
+/* An identity is recorded once, and never replaced. One of vendor and product alone, such as
+ * "10de:20b0", gets its serial number. */
 STATEMENT(SET_IDENTITY, "UPDATE claim_devices SET identity = ?3"
-                        " WHERE claim_id = ?1 AND address = ?2 AND identity = ''")
+                        " WHERE claim_id = ?1 AND address = ?2"
+                        " AND identity IN ('', substr(?3, 1, 9))")
 STATEMENT(LIST_IDENTITIES,
           "SELECT DISTINCT % FROM claim_devices"
           " WHERE address <> '' AND identity <> '' ORDER BY address, identity",

@@ -146,15 +146,16 @@ class TestWholeDevice(IdentityCase):
         self.assertEqual(self.agent.problems(), [])
         self.assertNotIn('Another device', self.agent.log())
 
-    def test_claim_of_an_older_schema_gets_its_identity_once(self):
+    def test_claim_gets_its_missing_identity_once(self):
         claim = self.claim('CUSTOM_A100=1')
-        self.agent.stop()
-        with sqlite3.connect(self.agent.state / 'claim.sqlite') as database:
-            database.execute("UPDATE claim_devices SET identity = ''")
-        database.close()
-        self.agent.start('synced')
-        wait_until(lambda: self.agent.claims(claim['consumer'])[0]['devices'][0]['identity'] == '10de:20b0 A1', 30,
-                   'the identity to be recorded')
+        for before in '', '10de:20b0':  # the second one is of a device whose serial number could not be read
+            self.agent.stop()
+            with sqlite3.connect(self.agent.state / 'claim.sqlite') as database:
+                database.execute('UPDATE claim_devices SET identity = ?', (before,))
+            database.close()
+            self.agent.start('synced')
+            wait_until(lambda: self.agent.claims(claim['consumer'])[0]['devices'][0]['identity'] == '10de:20b0 A1', 30,
+                       'the identity to be recorded')
         self.exchange(card(CARD, 'C3'))
         self.wait_offers({PROVIDER: (1, 1)})
         self.assertEqual(self.agent.claims(claim['consumer'])[0]['devices'][0]['identity'], '10de:20b0 A1')

@@ -36,21 +36,27 @@ static void test_unknown_parts_are_no_difference(void **state)
 {
         static const struct {
                 const char *a, *b;
-                bool differs;
+                bool differs, completes; /* a completes b */
         } cases[] = {
-                { "10de:20b0", "10de:20b0", false },
-                { "10de:20b0", "144d:a808", true },
-                { "10de:20b0", "10de:20b1", true },
-                { "10de:20b0 1", "10de:20b0 2", true },
-                { "10de:20b0 1", "10de:20b0 1", false },
-                { "10de:20b0 1", "10de:20b0", false },
-                { "10de:20b0 1", "", false },
-                { "", "", false },
+                { "10de:20b0", "10de:20b0", false, false },
+                { "10de:20b0", "144d:a808", true, false },
+                { "10de:20b0", "10de:20b1", true, false },
+                { "10de:20b0 1", "10de:20b0 2", true, false },
+                { "10de:20b0 12", "10de:20b0 1", true, false },
+                { "10de:20b0 1", "10de:20b1", true, false },
+                { "10de:20b0 1", "10de:20b0 1", false, false },
+                { "10de:20b0 1", "10de:20b0", false, true },
+                { "10de:20b0 1", "", false, true },
+                { "10de:20b0", "", false, true },
+                { "", "", false, false },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 assert_int_equal(device_identity_differs(cases[i].a, cases[i].b), cases[i].differs);
                 assert_int_equal(device_identity_differs(cases[i].b, cases[i].a), cases[i].differs);
+                assert_int_equal(device_identity_completes(cases[i].b, cases[i].a),
+                                 cases[i].completes);
+                assert_false(device_identity_completes(cases[i].a, cases[i].b));
         }
 }
 

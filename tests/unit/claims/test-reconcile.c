@@ -583,6 +583,10 @@ static void test_identities(void **state)
                 { "", "10de:20b0 1", true, "check 1", NULL },
                 { "", "144d:a808", false, "", NULL },
                 { "", "", true, "", NULL },
+                /* a serial number that could not be read before */
+                { "10de:20b0", "10de:20b0 1", true, "check 1", NULL },
+                { "10de:20b0", "10de:20b0 1", false, "", NULL },
+                { "10de:20b0", "10de:20b0", true, "", NULL },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
