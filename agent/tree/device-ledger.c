@@ -335,40 +335,22 @@ static int list_functions(const Update *update, const char *address, StringSet *
         return r;
 }
 
-/* Returns the device with that PCI address. libvirt's name of a PCI device follows from its
- * address, which makes the search fast. In recordings that were written by hand it does not, so the
- * loop follows. */
-static const SnapshotDevice *find_address(const Update *update, const char *address)
+const SnapshotDevice *device_ledger_find(const Snapshot *snapshot, const char *root,
+                                         const char *name)
 {
-        char name[sizeof("pci_") + PCI_ADDRESS_SIZE];
-        const SnapshotDevice *device;
-
-        snprintf(name, sizeof(name), "pci_%s", address);
-        for (char *c = name; *c; c++)
-                if (*c == ':' || *c == '.')
-                        *c = '_';
-        device = snapshot_find_device(update->snapshot, name);
-        if (device && strcmp(device->address, address) == 0)
-                return device;
-        for (size_t i = 0; i < update->snapshot->n_devices; i++)
-                if (strcmp(update->snapshot->devices[i].address, address) == 0)
-                        return &update->snapshot->devices[i];
-        return NULL;
-}
-
-/* Returns the device of a provider that the driver made: "<nodename>_<device>" or
- * "<nodename>_<ADDRESS>". Returns NULL for the root and for providers of other writers. */
-static const SnapshotDevice *device_of_provider(const Update *update, const char *name)
-{
-        size_t n = strlen(update->root->name);
+        size_t n = strlen(root);
         char address[PCI_ADDRESS_SIZE];
 
-        if (strncmp(name, update->root->name, n) != 0 || name[n] != '_')
+        if (strncmp(name, root, n) != 0 || name[n] != '_')
                 return NULL;
         name += n + 1;
-        if (pci_address_parse(name, address) < 0)
-                return snapshot_find_device(update->snapshot, name);
-        return find_address(update, address);
+        return pci_address_parse(name, address) < 0 ? snapshot_find_device(snapshot, name)
+                                                    : snapshot_find_address(snapshot, address);
+}
+
+static const SnapshotDevice *device_of_provider(const Update *update, const char *name)
+{
+        return device_ledger_find(update->snapshot, update->root->name, name);
 }
 
 /* Lists the parts of a device: its address, its virtual functions and its mdevs. */
@@ -402,7 +384,8 @@ static void find_exchanged(Update *update)
 {
         for (size_t i = 0; i < update->input->n_claimed; i++) {
                 const ClaimedDevice *claimed = &update->input->claimed[i];
-                const SnapshotDevice *there = find_address(update, claimed->address);
+                const SnapshotDevice *there =
+                        snapshot_find_address(update->snapshot, claimed->address);
                 char now[DEVICE_IDENTITY_SIZE] = "";
 
                 if (there)
@@ -461,15 +444,27 @@ static void note_other(Update *update, LedgerDevice *device)
                 update->change(device, DEVICE_CHANGE_MISSING, update->userdata);
 }
 
+/* Returns whether Placement has the class that the provider has in the tree. */
+static bool is_published(const Update *update, const Provider *provider)
+{
+        const ProviderTree *tree = update->input->before;
+        const Provider *before = tree ? provider_tree_find(tree, &provider->uuid) : NULL;
+
+        return before && provider_find_inventory(before, provider->inventories[0].resource_class);
+}
+
 /* Stores the identity of the present device. A serial number that is read later completes it. One
- * that cannot be read now does not replace a known one. */
-static void note_identity(const SnapshotDevice *there, LedgerDevice *device)
+ * that cannot be read now does not replace a known one. That of another device is stored when
+ * Placement has its class: until then the allocations there are of the former device. */
+static void note_identity(const Update *update, const Provider *provider,
+                          const SnapshotDevice *there, LedgerDevice *device)
 {
         char now[DEVICE_IDENTITY_SIZE];
 
         snapshot_device_identity(there, now);
-        if (device_identity_differs(device->identity, now) ||
-            device_identity_completes(device->identity, now))
+        if (device_identity_differs(device->identity, now)
+                    ? is_published(update, provider)
+                    : device_identity_completes(device->identity, now))
                 strcpy(device->identity, now);
 }
 
@@ -661,7 +656,7 @@ static int note_present(Update *update, const Provider *provider, const Snapshot
                 return 0;
         before = *device;
         note_blocker(update, device, there);
-        note_identity(there, device);
+        note_identity(update, provider, there, device);
         settle(update, device, there, &record->inventory);
         /* A card can offer several types of vGPUs, which are withheld together. */
         for (size_t i = 1; device->withheld && i < provider->n_inventories; i++)

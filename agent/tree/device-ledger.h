@@ -22,7 +22,8 @@
  * A device is more than its address. If another device is at the address of one that a claim or a
  * domain has, the first device is missing. Its provider stays reserved until the device is back, or
  * until no claim or domain has it. A claim that names the new device accepts it. Only facts change
- * an identity (base/device-identity.h). A device without claim and domain is simply replaced.
+ * an identity (base/device-identity.h). A device without claim and domain is simply replaced. The
+ * ledger has its identity until Placement has the class of the new one.
  *
  * A device that another one blocks (decision devices/parts) is withheld in the same way. The block
  * lasts while a domain has the other device by any of its definitions, and no domain has a part of
@@ -135,6 +136,11 @@ int device_ledger_update(DeviceLedger *ledger, const Snapshot *snapshot, Provide
                          void (*change)(const LedgerDevice *device, DeviceChange change,
                                         void *userdata),
                          void *userdata, Error *reterr);
+
+/* Returns the device of a provider that the driver made: "<root>_<device>" or "<root>_<ADDRESS>".
+ * Returns NULL for the root and for providers of other writers. */
+const SnapshotDevice *device_ledger_find(const Snapshot *snapshot, const char *root,
+                                         const char *name);
 
 /* Returns the next time after this moment when an update can have an effect without a change of the
  * host, by CLOCK_BOOTTIME. UINT64_MAX: never. */

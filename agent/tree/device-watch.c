@@ -366,12 +366,33 @@ static int list_withheld(DeviceWatch *watch, const Cordon *cordon, const StringS
         return 0;
 }
 
+/* Lists the providers at whose place another device is than the ledger has. */
+static int list_exchanged(DeviceWatch *watch, const Snapshot *snapshot)
+{
+        string_set_done(&watch->facts.exchanged);
+        for (size_t i = 0; i < watch->ledger.n_devices; i++) {
+                const LedgerDevice *device = &watch->ledger.devices[i];
+                const SnapshotDevice *there =
+                        device_ledger_find(snapshot, snapshot->nodename, device->name);
+                char now[DEVICE_IDENTITY_SIZE] = "";
+
+                if (there)
+                        snapshot_device_identity(there, now);
+                if (device_identity_differs(device->identity, now) &&
+                    string_set_add(&watch->facts.exchanged, device->name) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
 const DeviceFacts *device_watch_note_facts(DeviceWatch *watch, Claims *claims, const Cordon *cordon,
                                            const StringSet *left, const Snapshot *snapshot)
 {
         bool changed;
         int r;
 
+        if (list_exchanged(watch, snapshot) < 0)
+                return NULL;
         if (!has_vgpu_functions(snapshot) && watch->input.host->n_shapes == 0)
                 return &watch->facts;
         r = vgpu_sizes_note(&watch->ledger.sizes, snapshot, &changed);

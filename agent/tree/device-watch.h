@@ -19,7 +19,7 @@ typedef struct DeviceWatch {
         /* Members that every user can read. */
         DeviceLedger ledger; /* the expected devices as of the last update */
         DeviceFacts facts; /* facts of the last note: a copy of ledger.sizes, the devices of claims,
-                              and the withheld members of sets */
+                              the withheld members of sets, and the exchanged providers */
         size_t n_missing;  /* devices that were missing after the last update */
         char *missing; /* name of the first missing device, "" without one; NULL: not known yet */
 
@@ -50,11 +50,11 @@ DEFINE_CLEANUP(DeviceWatch *, device_watch_free);
 int device_watch_apply(DeviceWatch *watch, Claims *claims, const RetainedTrees *trees,
                        const Retained *retained, ProviderTree *tree, Error *reterr);
 
-/* Notes the vGPU sizes that the snapshot shows, the PCI devices that claims (NULL: not known) have,
- * and the withheld members of sets: cordoned ones (cordon NULL: none) and those of left (NULL:
- * none). Notes nothing on a host with neither vGPU functions nor sets. While the claims are not
- * known, their last devices stay. Returns all of this, borrowed until the next call, or NULL if
- * memory is short. */
+/* Notes the providers at whose place another device is. Notes the vGPU sizes that the snapshot
+ * shows, the PCI devices that claims (NULL: not known) have, and the withheld members of sets:
+ * cordoned ones (cordon NULL: none) and those of left (NULL: none). Notes none of these on a host
+ * with neither vGPU functions nor sets. While the claims are not known, their last devices stay.
+ * Returns all of this, borrowed until the next call, or NULL if memory is short. */
 const DeviceFacts *device_watch_note_facts(DeviceWatch *watch, Claims *claims, const Cordon *cordon,
                                            const StringSet *left, const Snapshot *snapshot);
 

@@ -329,6 +329,26 @@ const SnapshotDevice *snapshot_find_device(const Snapshot *snapshot, const char 
         return found ? &snapshot->devices[place] : NULL;
 }
 
+/* libvirt's name of a PCI device follows from its address, which makes the search fast. In
+ * recordings that were written by hand it does not, so the loop follows. */
+const SnapshotDevice *snapshot_find_address(const Snapshot *snapshot, const char *address)
+{
+        char name[sizeof("pci_") + PCI_ADDRESS_SIZE];
+        const SnapshotDevice *device;
+
+        snprintf(name, sizeof(name), "pci_%s", address);
+        for (char *c = name; *c; c++)
+                if (*c == ':' || *c == '.')
+                        *c = '_';
+        device = snapshot_find_device(snapshot, name);
+        if (device && strcmp(device->address, address) == 0)
+                return device;
+        for (size_t i = 0; i < snapshot->n_devices; i++)
+                if (strcmp(snapshot->devices[i].address, address) == 0)
+                        return &snapshot->devices[i];
+        return NULL;
+}
+
 /* Compares so that the search ends at the first mdev of the device. It never returns 0. */
 static int order_parent(const void *key, const void *item)
 {

@@ -269,9 +269,10 @@ int snapshot_add_problem(Snapshot *snapshot, const char *text);
  * must be sealed. O(log n), plus the number. */
 const SnapshotMdev *snapshot_mdevs_of(const Snapshot *snapshot, const char *device, size_t *ret_n);
 
-/* Return a borrowed item, or NULL. The search for a device needs a sealed snapshot and is O(log
- * n); the others are linear. */
+/* Return a borrowed item, or NULL. The searches for a device by its name or PCI address need a
+ * sealed snapshot and are O(log n); the others are linear. */
 const SnapshotDevice *snapshot_find_device(const Snapshot *snapshot, const char *name);
+const SnapshotDevice *snapshot_find_address(const Snapshot *snapshot, const char *address);
 const SnapshotMdev *snapshot_find_mdev(const Snapshot *snapshot, const Uuid *uuid);
 const SnapshotDomain *snapshot_find_domain(const Snapshot *snapshot, const Uuid *uuid);
 MdevType *snapshot_find_mdev_type(const SnapshotDevice *device, const char *id);

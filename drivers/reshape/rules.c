@@ -3,8 +3,9 @@
 /* Implements the rules for allocations whose inventory leaves a provider. reshape_rule_find()
  * selects the rule for a class of a provider: the first one that applies, in the order of its code,
  * and none for a class that stays. VCPU that stays is the exception if dedicated CPUs are new and
- * guests are pinned to them, or cannot be read. reshape_rule_place() decides where the amount of
- * one consumer goes.
+ * guests are pinned to them, or cannot be read. No rule applies to a provider at whose place
+ * another device is now: the allocations belong to the former one. reshape_rule_place() decides
+ * where the amount of one consumer goes.
  *
  * CPUs and memory go to the cells to which the guest's domain pins them (GuestCells), or to the
  * root for classes that belong there. An amount without a pin, or above the capacity of its cell,
@@ -161,6 +162,8 @@ ReshapeRule reshape_rule_find(const TreeUpdate *update, const Provider *from,
         bool stays = after && provider_find_inventory(after, resource_class);
         bool of_root = uuid_equal(&from->uuid, &update->root->uuid);
 
+        if (update->known && string_set_contains(&update->known->exchanged, from->name))
+                return RESHAPE_RULE_NONE;
         if (moves_between_cells(update, from, after, resource_class))
                 return RESHAPE_RULE_CELLS;
         if (stays)

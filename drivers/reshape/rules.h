@@ -13,7 +13,8 @@
  * of its card. MEM_ENCRYPTION_CONTEXT moves from the root to the provider of SEV. If the only class
  * of a device's provider changed, the allocations of that provider get the new class. If [agent]
  * renamed_resource_classes has a new name for a class, allocations of the class get that name on
- * the same provider. */
+ * the same provider. The allocations of a provider stay if another device is at its place
+ * (DeviceFacts.exchanged). */
 
 #include "drivers/driver-reshape.h"
 #include "drivers/tree/child-provider.h"

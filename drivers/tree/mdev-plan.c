@@ -37,6 +37,7 @@ void device_facts_done(DeviceFacts *facts)
         free(facts->holdings);
         vgpu_sizes_done(&facts->sizes);
         string_set_done(&facts->withheld);
+        string_set_done(&facts->exchanged);
         *facts = (DeviceFacts){ 0 };
 }
 

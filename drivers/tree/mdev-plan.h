@@ -23,6 +23,8 @@ typedef struct DeviceFacts {
         VgpuSizes sizes;
         StringSet withheld; /* PCI addresses of members of sets (HostShapes) that are not given out,
                                such as cordoned ones */
+        StringSet exchanged; /* providers at whose place another device is than when Placement got
+                                their class. Their allocations belong to the former device. */
         /* PCI devices that living claims have */
         struct {
                 char address[PCI_ADDRESS_SIZE];

@@ -249,14 +249,6 @@ static void make_name(const TreeUpdate *update, const char *address, char ret[CH
         ret[MIN(n, CHILD_NAME_SIZE - 1U)] = '\0';
 }
 
-static const SnapshotDevice *find_by_address(const Snapshot *snapshot, const char *address)
-{
-        for (size_t i = 0; i < snapshot->n_devices; i++)
-                if (strcmp(snapshot->devices[i].address, address) == 0)
-                        return &snapshot->devices[i];
-        return NULL;
-}
-
 /* Sets the total in the record that exists, or in a new one. Other values that an operator set
  * stay (facts G2.18). */
 static int set_total(Provider *provider, const char *resource_class, const PciView *view,
@@ -309,7 +301,7 @@ static int apply_view(TreeUpdate *update, const PciView *view, Error *reterr)
                         return 0;
                 return set_total(provider, provider->inventories[0].resource_class, view, reterr);
         }
-        device = find_by_address(update->snapshot, view->address);
+        device = snapshot_find_address(update->snapshot, view->address);
         r = child_provider_ensure(update,
                                   numa_parent(update->config, update->tree, update->root,
                                               device ? device->numa_node : NUMA_NODE_NONE),

@@ -21,8 +21,8 @@ PROVIDER, OTHER_PROVIDER = 'compute-1_0000:41:00.0', 'compute-1_0000:42:00.0'
 SPEC = json.dumps({'vendor_id': '10de', 'product_id': '20b0', 'resource_class': 'CUSTOM_A100'})
 
 
-def card(address, serial):
-    return Pci(address, vendor=0x10de, device=0x20b0, pci_class=0x030200, driver='vfio-pci', serial=serial)
+def card(address, serial, device=0x20b0):
+    return Pci(address, vendor=0x10de, device=device, pci_class=0x030200, driver='vfio-pci', serial=serial)
 
 
 def nvme(address, serial='S5ABC'):
@@ -163,6 +163,45 @@ class TestWholeDevice(IdentityCase):
 
 class TestWholeDeviceOnLinux(TestWholeDevice):
     driver = 'linux'
+
+
+class TestClassByModel(IdentityCase):
+    """Without resource_class in device_spec, the class follows from the model."""
+
+    options = {'pci': {'device_spec': json.dumps({'vendor_id': '10de'}), 'report_in_placement': 'true'}}
+    FORMER, NEW = 'CUSTOM_PCI_10DE_20B0', 'CUSTOM_PCI_10DE_20B1'
+
+    def wait_classes(self, expected):
+        """Waits until the provider has these classes: {class: (total, reserved)}."""
+        def classes():
+            self.agent.ctl('sync')
+            records = self.placement.tree_by_name(self.agent.root())[PROVIDER]['inventories']
+            return {name: (record['total'], record['reserved']) for name, record in records.items()}
+        wait_until(lambda: classes() == expected, 30, 'Placement to have %s' % expected, step=0.5)
+
+    def test_another_model_replaces_a_free_card(self):
+        self.exchange(card(CARD, 'B2', 0x20b1))
+        self.wait_classes({self.NEW: (1, 0)})
+        self.assertEqual(self.claim(self.NEW + '=1')['devices'][0]['identity'], '10de:20b1 B2')
+        self.assertNotIn('reshape', self.agent.ctl('status').stdout)
+
+    def test_another_model_replaces_a_claimed_card(self):
+        consumer = str(uuid.uuid4())
+        claim = self.claim(self.FORMER + '=1', consumer)
+        self.agent.stop()
+        self.exchange(card(CARD, 'B2', 0x20b1))
+        # The VCPU of the claim moves to a cell, and its card does not move.
+        self.agent.configure({'compute': {'numa_in_placement': 'true'}})
+        self.agent.start('synced')
+        self.wait_classes({self.FORMER: (1, 1)})
+        self.assert_named('10de:20b1 B2', CARD, '10de:20b0 A1')
+        tree = self.placement.tree_by_name(self.agent.root())
+        self.assertEqual(self.placement.held(consumer), {
+            tree[PROVIDER]['uuid']: {self.FORMER: 1}, tree['compute-1_NUMA0']['uuid']: {'VCPU': 1}})
+        self.assertNotIn('reshape', self.agent.ctl('status', check=False).stdout)
+        # Without the claim, the new card is offered.
+        self.agent.ctl('release', claim['id'])
+        self.wait_classes({self.NEW: (1, 0)})
 
 
 class TestGpu(IdentityCase):

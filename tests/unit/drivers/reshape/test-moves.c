@@ -396,5 +396,48 @@ static void test_renamed_classes(void **state)
                 run(&cases[i], NULL, 0);
 }
 
-TEST_MAIN(test_cells, test_dedicated_cpus, test_floating_guests_do_not_limit_a_reshape,
-          test_the_error_names_a_class_that_stays, test_alias, test_renamed_classes)
+#define CARD(product)                                                                             \
+        HOST ", 'devices': [{'name': 'pci_0000_41_00_0', 'address': '0000:41:00.0', 'vendor_id':" \
+             " 4318, 'product_id': " #product "}]"
+
+/* A card is exchanged for one of another model, so its class is another one. */
+static void test_allocations_of_an_exchanged_device_stay(void **state)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);
+        _cleanup_(snapshot_unrefp) Snapshot *former = host_new(CARD(8368)),
+                                            *host = host_new(CARD(8369));
+        HostConfig config = config_make(NULL, 0);
+        _cleanup_(allocations_freep) Allocations *moved = NULL, *expected = NULL;
+        DriverReshape reshape = { 0 };
+        DeviceFacts facts = { 0 };
+        Error error = ERROR_NULL;
+        const Provider *card;
+
+        config.report_in_placement = true;
+        assert_int_equal(specs_add(&config.pci_specs, "{'vendor_id': '10de'}", &error), 0);
+        assert_int_equal(provider_update(&config, former, NULL, tree, "cn1", NULL, &error),
+                         DRIVER_UPDATED);
+        card = provider_tree_find_name(tree, "cn1_0000:41:00.0");
+        fixture_hold(&moved, uuid_of_letter('a'), card->uuid, "CUSTOM_PCI_10DE_20B0", 1);
+        fixture_hold(&expected, uuid_of_letter('a'), card->uuid, "CUSTOM_PCI_10DE_20B0", 1);
+        assert_int_equal(provider_update(&config, host, &facts, tree, "cn1", NULL, &error),
+                         DRIVER_RESHAPE_NEEDED);
+        assert_int_equal(string_set_add(&facts.exchanged, "cn1_0000:41:00.0"), 1);
+        reshape.consumers = moved;
+        assert_int_equal(provider_update(&config, host, &facts, tree, "cn1", &reshape, &error),
+                         DRIVER_UPDATED);
+        assert_true(equal(moved, expected));
+        check_room(moved, tree, "exchanged");
+        assert_int_equal(provider_update(&config, host, &facts, tree, "cn1", NULL, &error),
+                         DRIVER_UPDATED);
+        card = provider_tree_find_name(tree, "cn1_0000:41:00.0");
+        assert_int_equal(card->n_inventories, 1);
+        assert_string_equal(card->inventories[0].resource_class, "CUSTOM_PCI_10DE_20B1");
+        device_facts_done(&facts);
+        driver_reshape_done(&reshape);
+        pci_specs_done(&config.pci_specs);
+}
+
+TEST_MAIN(test_allocations_of_an_exchanged_device_stay, test_cells, test_dedicated_cpus,
+          test_floating_guests_do_not_limit_a_reshape, test_the_error_names_a_class_that_stays,
+          test_alias, test_renamed_classes)
