@@ -9,10 +9,11 @@ from tests.env.case import EnvCase
 
 ROOT = Path(__file__).resolve().parents[3]
 A, B = '0000:41:00.0', '0000:41:00.1'
-NVME = '''#!/bin/sh
+NVME = '''
 echo "$*" >>"${0%/*}/called"
 case "$1" in
 id-ctrl) cat "${0%/*}/controller" ;;
+list-ns) cat "${0%/*}/active" ;;
 sanitize-log) echo "Sanitize Status                        (SSTAT) :  $(cat "${0%/*}/sstat")" ;;
 esac
 '''
@@ -30,10 +31,14 @@ class ExampleCase(EnvCase):
         path.write_text(text)
 
     def run_example(self, name, code=0):
-        done = subprocess.run([ROOT / 'systemd/clean' / name, A, self.sys], capture_output=True, text=True, check=False, timeout=60,
-                              env={**os.environ, 'PATH': '%s:%s' % (self.bin, os.environ['PATH'])})
-        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
-        return done.stdout + done.stderr
+        with self.start_example(name) as running:
+            text = running.communicate(timeout=60)[0]
+        self.assertEqual(running.returncode, code, text)
+        return text
+
+    def start_example(self, name):
+        return subprocess.Popen([ROOT / 'systemd/clean' / name, A, self.sys], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                env={**os.environ, 'PATH': '%s:%s' % (self.bin, os.environ['PATH'])})
 
 
 class TestReset(ExampleCase):
@@ -65,21 +70,30 @@ class TestReset(ExampleCase):
 class TestNvme(ExampleCase):
     def setUp(self):
         super().setUp()
-        (self.bin / 'nvme').write_text(NVME)
-        (self.bin / 'nvme').chmod(0o755)
-        (self.bin / 'wipefs').write_text('#!/bin/sh\ncat "${0%/*}/signatures" 2>/dev/null || true\n')
-        (self.bin / 'wipefs').chmod(0o755)
+        self.program('nvme', NVME)
+        self.program('wipefs', 'cat "${0%/*}/signatures" 2>/dev/null || true')
         (self.sys / 'bus/pci/drivers/nvme').mkdir(parents=True)
         (self.devices / A / 'driver').symlink_to('../../drivers/nvme')
         (self.devices / A / 'nvme/nvme77').mkdir(parents=True)
         (self.sys / 'block/nvme77n1/holders').mkdir(parents=True)
+        self.program('udevadm', 'exit 0')
+        self.program('sleep', 'exit 0')
+        self.state = self.devices / A / 'nvme/nvme77/state'
+        self.put(self.state, 'live\n')
+        self.put(self.bin / 'active', '[   0]:0x1\n')
         self.put(self.bin / 'sstat', '0x101\n')
+
+    def program(self, name, text):
+        (self.bin / name).write_text('#!/bin/sh\n%s\n' % text)
+        (self.bin / name).chmod(0o755)
 
     def controller(self, sanicap, fna):
         self.put(self.bin / 'controller', 'vid       : 0x144d\nfna       : %s\nsanicap   : %s\n' % (fna, sanicap))
 
     def called(self):
-        return [line for line in (self.bin / 'called').read_text().splitlines() if not line.startswith(('id-ctrl', 'sanitize-log'))]
+        """Returns the commands that erase."""
+        called = self.bin / 'called'
+        return [line for line in called.read_text().splitlines() if line.startswith(('sanitize ', 'format '))] if called.exists() else []
 
     def test_sanitizes_by_capability(self):
         for sanicap, action in (('0x7', 4), ('0x6', 2), ('0x4', 3)):
@@ -112,4 +126,50 @@ class TestNvme(ExampleCase):
         self.controller('0x2', '0')
         (self.sys / 'block/nvme77n1/holders/dm-0').mkdir()
         self.assertIn('nvme77n1 is used by dm-0', self.run_example('clean-nvme', 1))
-        self.assertEqual(self.called() if (self.bin / 'called').exists() else [], [])
+        self.assertEqual(self.called(), [])
+
+    def assert_both_fail(self, words):
+        for name in ('clean-nvme', 'prove-nvme'):
+            with self.subTest(name=name):
+                self.assertIn(words, self.run_example(name, 1))
+        self.assertEqual(self.called(), [])
+
+    def test_a_controller_that_is_not_identified_is_not_one_without_sanitize(self):
+        self.program('nvme', '[ "$1" != id-ctrl ] || { echo Resource temporarily unavailable >&2; exit 1; }\n' + NVME)
+        self.assert_both_fail('cannot be identified')
+        self.program('nvme', NVME)
+        self.put(self.bin / 'controller', 'vid       : 0x144d\nfna       : 0\n')
+        self.assert_both_fail('nvme-cli shows no sanicap')
+
+    def test_a_missing_controller_is_named(self):
+        self.controller('0', '0')
+        self.put(self.state, 'connecting\n')
+        self.assert_both_fail('no controller of it that is live')
+        self.state.unlink()
+        self.state.parent.rmdir()
+        self.assert_both_fail('no controller of it that is live')
+
+    def test_a_namespace_that_the_kernel_has_not_found_yet_is_waited_for(self):
+        self.controller('0', '0')
+        self.put(self.bin / 'active', '[   0]:0x1\n[   1]:0x2\n')
+        self.assert_both_fail('has not found exactly the active namespaces')
+        self.program('sleep', 'mkdir "%s"' % (self.sys / 'block/nvme77n2'))
+        self.run_example('clean-nvme')
+        self.assertEqual(self.called(), ['format /dev/nvme77n%d --ses=1 --force' % i for i in (1, 2)])
+        self.assertIn('2 namespaces', self.run_example('prove-nvme'))
+
+    def with_the_driver_of_a_guest(self):
+        """Returns the path of driver_override."""
+        (self.devices / A / 'driver').unlink()
+        (self.devices / A / 'driver').symlink_to('../../drivers/vfio-pci')
+        self.put(self.sys / 'bus/pci/drivers/vfio-pci/unbind', '')
+        return self.devices / A / 'driver_override'
+
+    def test_the_driver_of_the_guest_is_bound_again(self):
+        override = self.with_the_driver_of_a_guest()
+        self.controller('0x2', '0')
+        for name in ('clean-nvme', 'prove-nvme'):
+            self.put(override, '')
+            self.run_example(name)
+            self.assertEqual(override.read_text(), 'vfio-pci\n')
+            self.assertEqual((self.sys / 'bus/pci/drivers_probe').read_text(), A + '\n')
