@@ -64,11 +64,12 @@ all_namespaces_found() {
 }
 
 # Binds the driver nvme. Sets the name of the controller and its identity, the output of "nvme id-ctrl".
-# The guest's driver, such as vfio-pci, is bound again at the end, also after a failure.
+# The guest's driver, such as vfio-pci, is bound again at the end, also after a failure and at a stop of the unit.
 open_controller() {
     if [ "$(driver_of)" != nvme ]; then
         original=$(driver_of)
         trap 'bind "$original"' EXIT
+        trap 'exit 143' HUP INT TERM
         bind nvme
     fi
     wait_for "the driver nvme has no controller of it that is live" live_controller

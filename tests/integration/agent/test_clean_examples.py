@@ -2,10 +2,12 @@
 """The shipped examples that clean devices, over plain files in place of /sys and a script in place of nvme-cli."""
 
 import os
+import signal
 import subprocess
 from pathlib import Path
 
 from tests.env.case import EnvCase
+from tests.env.scratch import wait_until
 
 ROOT = Path(__file__).resolve().parents[3]
 A, B = '0000:41:00.0', '0000:41:00.1'
@@ -36,9 +38,9 @@ class ExampleCase(EnvCase):
         self.assertEqual(running.returncode, code, text)
         return text
 
-    def start_example(self, name):
+    def start_example(self, name, **options):
         return subprocess.Popen([ROOT / 'systemd/clean' / name, A, self.sys], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                env={**os.environ, 'PATH': '%s:%s' % (self.bin, os.environ['PATH'])})
+                                env={**os.environ, 'PATH': '%s:%s' % (self.bin, os.environ['PATH'])}, **options)
 
 
 class TestReset(ExampleCase):
@@ -173,3 +175,16 @@ class TestNvme(ExampleCase):
             self.run_example(name)
             self.assertEqual(override.read_text(), 'vfio-pci\n')
             self.assertEqual((self.sys / 'bus/pci/drivers_probe').read_text(), A + '\n')
+
+    def test_a_stopped_unit_binds_the_driver_of_the_guest_again(self):
+        override = self.with_the_driver_of_a_guest()
+        self.program('nvme', 'echo "$*" >>"${0%/*}/called"; exec /bin/sleep 60')
+        for name in ('clean-nvme', 'prove-nvme'):
+            (self.bin / 'called').unlink(missing_ok=True)
+            with self.start_example(name, start_new_session=True) as running:
+                wait_until((self.bin / 'called').exists, 10, 'a call of nvme-cli')
+                self.assertEqual(override.read_text(), 'nvme\n')
+                os.killpg(running.pid, signal.SIGTERM)
+                text = running.communicate(timeout=60)[0]
+            self.assertNotEqual(running.returncode, 0, text)
+            self.assertEqual(override.read_text(), 'vfio-pci\n')
