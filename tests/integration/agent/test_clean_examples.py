@@ -89,8 +89,8 @@ class TestNvme(ExampleCase):
         (self.bin / name).write_text('#!/bin/sh\n%s\n' % text)
         (self.bin / name).chmod(0o755)
 
-    def controller(self, sanicap, fna):
-        self.put(self.bin / 'controller', 'vid       : 0x144d\nfna       : %s\nsanicap   : %s\n' % (fna, sanicap))
+    def controller(self, sanicap, fna, cmic='0'):
+        self.put(self.bin / 'controller', 'vid       : 0x144d\ncmic      : %s\nfna       : %s\nsanicap   : %s\n' % (cmic, fna, sanicap))
 
     def called(self):
         """Returns the commands that erase."""
@@ -140,7 +140,7 @@ class TestNvme(ExampleCase):
         self.program('nvme', '[ "$1" != id-ctrl ] || { echo Resource temporarily unavailable >&2; exit 1; }\n' + NVME)
         self.assert_both_fail('cannot be identified')
         self.program('nvme', NVME)
-        self.put(self.bin / 'controller', 'vid       : 0x144d\nfna       : 0\n')
+        self.put(self.bin / 'controller', 'vid       : 0x144d\ncmic      : 0\n')
         self.assert_both_fail('nvme-cli shows no sanicap')
 
     def test_a_missing_controller_is_named(self):
@@ -159,6 +159,12 @@ class TestNvme(ExampleCase):
         self.run_example('clean-nvme')
         self.assertEqual(self.called(), ['format /dev/nvme77n%d --ses=1 --force' % i for i in (1, 2)])
         self.assertIn('2 namespaces', self.run_example('prove-nvme'))
+
+    def test_a_subsystem_with_several_controllers_is_not_erased(self):
+        for sanicap in ('0', '0x2'):
+            self.controller(sanicap, '0', cmic='0x3')
+            self.assertIn('can have other controllers', self.run_example('clean-nvme', 1))
+            self.assertEqual(self.called(), [])
 
     def with_the_driver_of_a_guest(self):
         """Returns the path of driver_override."""
