@@ -254,6 +254,7 @@ static void load_shipped(HealthRules *rules)
 }
 
 #define GPU  "NVRM: Xid (PCI:0000:41:00): "
+#define MIG  "NVRM: Xid (PCI:0000:41:00 GPU-I:"
 #define VFIO "vfio-pci 0000:41:00.0: "
 
 /* Lines in the form of the kernel and of NVIDIA's driver, and the rule that applies. */
@@ -271,6 +272,13 @@ static const struct {
         { GPU "79, pid=1, GPU has fallen off the bus.", "nvidia-xid-bus" },
         { "NVRM: Xid (0000:41:00): 79, GPU has fallen off the bus.", "nvidia-xid-bus" },
         { "NVRM: Xid (PCI:0000:41:00.0): 79, GPU has fallen off the bus.", "nvidia-xid-bus" },
+        { MIG "05): 94, pid=1, Contained: CE User Channel", "nvidia-xid-ecc" },
+        { MIG "05 GPU-CI:00): 64, pid=1, row remapper: failed", "nvidia-xid-ecc" },
+        { MIG "05 GPU-CI:00): 63, pid=1, row remapper: new row marked", "nvidia-xid-page-retired" },
+        { MIG "05 GPU-CI:00): 74, pid=1, NVLink: fatal error on link 3", "nvidia-xid-nvlink" },
+        { MIG "05): 79, pid=1, GPU has fallen off the bus.", "nvidia-xid-bus" },
+        { MIG "05): 120, GSP task exception", "nvidia-xid-gsp" },
+        { MIG "05 GPU-CI:00): 13, pid=1, Graphics Exception", NULL },
         { GPU "119, pid=1, name=vgpu, Timeout waiting for RPC from GSP", "nvidia-xid-gsp" },
         { GPU "120, GSP task exception", "nvidia-xid-gsp" },
         /* A guest or an application can cause these on a healthy card. */
