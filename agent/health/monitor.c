@@ -101,7 +101,7 @@ static void find_program(char path[static PATH_MAX])
             snprintf(path, PATH_MAX, "%.*s/" PROGRAM, (int)(slash - self), self) < PATH_MAX &&
             access(path, X_OK) == 0)
                 return;
-        snprintf(path, PATH_MAX, "%s/" PROGRAM, LIBEXECDIR);
+        snprintf(path, PATH_MAX, "%s/" PROGRAM, PKGLIBEXECDIR);
 }
 
 /* Starts the helper. cursor: see HealthMessage, "" for none. Returns a negative errno with words.

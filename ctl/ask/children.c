@@ -274,7 +274,7 @@ int ctl_helper_ask(const char *order, const char *const words[], const char *con
         for (; words && *words; words++)
                 arguments[n++] = *words;
         arguments[n] = config;
-        ctl_find_program(path, PROGRAM, LIBEXECDIR);
+        ctl_find_program(path, PROGRAM, PKGLIBEXECDIR);
         if (access(path, X_OK) < 0)
                 return error_setf(reterr, errno, "%s: %s. Is the package installed completely?",
                                   path, strerror(errno));

@@ -112,6 +112,18 @@ class TestOtherState(InstalledCase):
                       (self.root / 'usr/lib/tmpfiles.d/compute-agent.conf').read_text())
 
 
+class TestPrograms(InstalledCase):
+    """The example units start programs that are installed, also with another --libexecdir."""
+
+    OPTIONS = ('libexecdir=/opt/lib', 'install-exec')
+
+    def test_examples_start_installed_programs(self):
+        units = list(self.root.rglob('examples/compute-agent-*@.service'))
+        programs = {path.name: re.search(r'^ExecStart=(\S+)', path.read_text(), re.M)[1] for path in units}
+        self.assertIn('compute-agent-clean-nvme@.service', programs)
+        self.assertEqual({name: program for name, program in programs.items() if not (self.root / program[1:]).is_file()}, {})
+
+
 class TestSpec(InstalledCase):
     """The %files sections of the RPM spec list every installed file and no other. The test does not need rpm."""
 
