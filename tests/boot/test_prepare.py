@@ -63,6 +63,17 @@ StandardInput=file:/var/tmp/vfio/902
 [Install]
 WantedBy=multi-user.target
 '''
+# The Fabric Manager of NVIDIA takes long to start.
+FABRIC = '''[Unit]
+Requires=network-online.target
+After=network-online.target
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/bin/sleep 3
+[Install]
+WantedBy=multi-user.target
+'''
 
 
 def setUpModule():
@@ -193,8 +204,11 @@ class Prepare(PrepareCase):
         self.machine.run('systemd-analyze', 'verify', PREPARE, PATH)
         self.machine.run('systemd-analyze', 'security', '--threshold=25', PREPARE)
 
-    def test_5_a_boot_prepares_before_libvirtd(self):
+    def test_5_a_boot_prepares_after_the_fabric_manager_and_before_libvirtd(self):
         self.claim_function(FUNCTIONS[1], 'nvidia-1428')
+        self.machine.write('/etc/systemd/system/nvidia-fabricmanager.service', FABRIC)
+        self.machine.run('systemctl', 'enable', 'nvidia-fabricmanager.service')
+        self.addCleanup(self.machine.run, 'systemctl', 'disable', '--now', 'nvidia-fabricmanager.service')
         self.reboot()
         wait_until(lambda: self.types() == [0, 1428, 0, 0], 60, 'the type of the claim')
         self.machine.wait_state('synced')
@@ -204,6 +218,9 @@ class Prepare(PrepareCase):
             self.assertTrue(any(step in entry['MESSAGE'] for entry in first), step)
         done = next(int(entry['__MONOTONIC_TIMESTAMP']) for entry in first if 'type nvidia-1428: done' in entry['MESSAGE'])
         self.assertLess(done, min(self.times()[1]))
+        fabric = self.machine.show('ActiveEnterTimestampMonotonic', unit='nvidia-fabricmanager.service')
+        self.assertGreater(int(first[0]['__MONOTONIC_TIMESTAMP']), int(fabric['ActiveEnterTimestampMonotonic']))
+        self.assertNotIn('ordering cycle', self.machine.run('journalctl', '--boot', '--output=cat').stdout)
 
     def test_6_a_boot_with_a_damaged_database_changes_nothing(self):
         self.reboot(lambda: self.machine.path(DATABASE).write_bytes(b'nonsense' * 1000))
