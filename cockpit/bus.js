@@ -41,7 +41,8 @@ export class Bus {
         client.addEventListener('close', (event, options) => {
             if (client !== this.client)
                 return;
-            this.trouble = options.problem ?? '';
+            // Cockpit closes a connection with "not-found" if the name had no owner when it was opened: the agent is stopped.
+            this.trouble = options.problem === 'not-found' ? '' : options.problem ?? '';
             this.meet(client, null);
             setTimeout(() => this.open(), RETRY_MSEC);
         });

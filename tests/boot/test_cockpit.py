@@ -284,6 +284,16 @@ class Operator(Page):
         self.machine.run('systemctl', 'start', UNIT)
         self.see('#claims tbody tr', 60, consumer)
 
+    def test_the_page_is_opened_while_the_agent_is_stopped(self):
+        self.machine.run('systemctl', 'stop', UNIT)
+        self.addCleanup(self.machine.run, 'systemctl', 'start', UNIT)
+        self.browser.go('/compute-agent')
+        self.see('.verdict.degraded', 60, 'The agent is not running')
+        time.sleep(1)
+        self.assertNotIn('system bus', self.get('page.querySelector("main").textContent'))
+        self.machine.run('systemctl', 'start', UNIT)
+        self.see('#verdict', 60)
+
     def test_a_failed_start_is_explained(self):
         self.addCleanup(self.machine.run, 'systemctl', 'restart', UNIT)
         self.addCleanup(self.machine.configure)
