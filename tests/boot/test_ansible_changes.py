@@ -2,10 +2,11 @@
 """Later runs of the Ansible role: changes of the configuration, refused values, and maintenance."""
 
 from tests.boot import ansible_case
-from tests.boot.ansible_case import CONFIG, TOKEN, AnsibleCase, changed
+from tests.boot.ansible_case import CONFIG, DROP_IN, TOKEN, AnsibleCase, changed
 from tests.boot.case import BootCase
 from tests.boot.machine import UNIT
 
+PASSWORD = '/etc/compute-agent/placement-password'
 SECRET = 'q7Vw-not-the-token'
 
 
@@ -58,6 +59,17 @@ class Change(AnsibleCase):
         done = self.controller.play(compute_agent_host_config={'DEFAULT': {'cpu_allocation_ratio': 'many'}})
         self.assert_fails(done, r'\[DEFAULT\] cpu_allocation_ratio: .*must be a number')
         self.assertEqual(self.machine.path(CONFIG).read_text(), before)
+
+    def test_credentials_stay_if_the_configuration_is_refused(self):
+        drop_in = self.machine.path(DROP_IN).read_text()
+        self.addCleanup(self.machine.run, 'rm', '-f', PASSWORD)
+        self.keep(TOKEN, 0o600)
+        self.keep(DROP_IN, 0o644)
+        done = self.controller.play(compute_agent_host_config={'placement': {'auth_type': 'password', 'auth_url': 'no url'}},
+                                    compute_agent_credentials={'placement-password': SECRET})
+        self.assert_fails(done, 'auth_url')
+        self.assertEqual(self.machine.path(TOKEN).read_text(), 'admin\n')
+        self.assertEqual(self.machine.path(DROP_IN).read_text(), drop_in)
 
     def test_the_gate_fails_with_the_words_of_the_agent(self):
         self.assert_fails(self.converge(compute_agent_host_config={'agent': {'log_levle': 'info'}}),
