@@ -48,6 +48,18 @@ class Change(AnsibleCase):
         self.addCleanup(self.machine.run, 'touch', CONFIG)
         self.assertEqual(changed(self.controller.play()), ['Reload the configuration'])
 
+    def test_a_refused_reload_is_repeated_by_the_next_run(self):
+        more = '/etc/compute-agent/compute-agent.conf.d/more.conf'
+        self.machine.write(more, '[DEFAULT]\ncpu_allocation_ratio = many\n')
+        self.addCleanup(self.machine.run, 'rm', '-f', more)
+        variables = {'compute_agent_host_config': {'DEFAULT': {'reserved_host_memory_mb': 3072}}}
+        self.assert_fails(self.converge(**variables), 'must be a number')
+        self.machine.run('rm', more)
+        self.assertEqual(changed(self.controller.play(**variables)), ['Reload the configuration'])
+        root = self.machine.ctl_json('status')['root']
+        inventories = self.placement.request('GET', '/resource_providers/%s/inventories' % root).json['inventories']
+        self.assertEqual(inventories['MEMORY_MB']['reserved'], 3072)
+
     def test_check_mode_announces_a_reload_and_writes_nothing(self):
         before = self.machine.path(CONFIG).read_text()
         done = self.controller.play('--check', compute_agent_host_config={'DEFAULT': {'reserved_host_memory_mb': 2048}})
