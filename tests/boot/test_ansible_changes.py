@@ -83,6 +83,30 @@ class Change(AnsibleCase):
         self.assertEqual(self.machine.path(TOKEN).read_text(), 'admin\n')
         self.assertEqual(self.machine.path(DROP_IN).read_text(), drop_in)
 
+    def assert_enabled(self, *units):
+        for unit in units:
+            shown = self.machine.show('UnitFileState', 'ActiveState', unit=unit)
+            self.assertEqual((unit, shown['UnitFileState']), (unit, 'enabled'))
+            self.assertTrue(unit.endswith('.service') or shown['ActiveState'] == 'active', unit)
+
+    def test_a_device_that_is_cleaned_enables_the_unit(self):
+        for name in ('wipe@.service', 'prove@.service'):
+            self.machine.write('/etc/systemd/system/' + name, '[Service]\nType=oneshot\nExecStart=/bin/true\n')
+        self.addCleanup(self.machine.run, 'systemctl', 'disable', '--now', 'compute-agent-clean.path')
+        done = self.converge(compute_agent_host_config={
+            'pci': {'report_in_placement': True, 'device_spec': [{'vendor_id': '144d', 'resource_class': 'CUSTOM_NVME'}]},
+            'device_clean disks': {'resource_classes': ['CUSTOM_NVME'], 'clean': 'wipe@.service', 'prove': 'prove@.service'}})
+        self.assert_recap(done)
+        self.assert_enabled('compute-agent-clean.path')
+
+    def test_a_prepared_card_enables_the_units_and_is_checked(self):
+        units = ('compute-agent-prepare.service', 'compute-agent-prepare.path')
+        self.addCleanup(self.machine.run, 'systemctl', 'disable', '--now', *units)
+        done = self.converge(compute_agent_host_config={
+            'device_prepare gpus': {'device_addresses': '0000:c1:00.0', 'virtual_functions': 4}})
+        self.assert_fails(done, 'prepare: Card 0000:c1:00.0')
+        self.assert_enabled(*units)
+
     def test_the_gate_fails_with_the_words_of_the_agent(self):
         self.assert_fails(self.converge(compute_agent_host_config={'agent': {'log_levle': 'info'}}),
                           r'"configuration: .*unknown option \[agent\] log_levle')
