@@ -1,5 +1,6 @@
+#!/bin/sh
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# shellcheck shell=sh disable=SC2034 # the scripts use the variables
+# shellcheck disable=SC2034 # the scripts use the variables
 # The common part of clean-nvme and prove-nvme, which read it: a controller with the driver nvme while the script runs. An answer of
 # nvme-cli that is missing is a failure, and never counts as 0.
 
