@@ -79,6 +79,8 @@ typedef struct Daemon {
         bool logged_no_metrics; /* the failure to write the metrics was logged */
         StartReason start_reason;
         char status[VERDICT_LINE_MAX]; /* last text that systemd has received */
+        bool is_past_start; /* a reload ended a mode without reshapes, so a reshape that follows
+                               does not belong to the start of the service */
         int exit_code;
 } Daemon;
 
@@ -158,7 +160,7 @@ static void end_without_shape(Daemon *daemon)
 
         if (daemon->mode != DAEMON_SERVE ||
             daemon->engine.config->on_startup_failure != CONFIG_STARTUP_EXIT ||
-            !reshape->start_error.code || daemon->exit_code)
+            daemon->is_past_start || !reshape->start_error.code || daemon->exit_code)
                 return;
         log_error("Exiting, because [agent] on_startup_failure is exit.");
         daemon_notify_failed(reshape->start_error.text);
@@ -504,6 +506,8 @@ static int replace(Daemon *daemon, Error *reterr)
         r = make_engine(daemon, TAKE_PTR(config), &engine, reterr);
         if (r < 0)
                 return r;
+        if (nova_mode_refuses(daemon->engine.config->reporter.nova, NOVA_ACTION_RESHAPE))
+                daemon->is_past_start = true;
         put_in_force(daemon, &engine);
         return 0;
 }

@@ -476,10 +476,23 @@ static int report_cordon(sd_bus_message *call, const BusConfig *config, const Ev
         return r;
 }
 
+/* Returns the tree that has the names of devices: that of the tracker, and before its first poll
+ * the last one of the claims, also of an earlier run. NULL: none of this host. */
+static const ProviderTree *find_tree(const BusConfig *config)
+{
+        const ProviderTree *trees[] = { tracker_view(config->tracker).tree, config->claims->tree,
+                                        config->claims->remembered };
+
+        for (size_t i = 0; i < ARRAY_SIZE(trees); i++)
+                if (trees[i] && provider_tree_find(trees[i], &config->root))
+                        return trees[i];
+        return NULL;
+}
+
 int bus_cordon(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
                sd_bus_error *error)
 {
-        const ProviderTree *tree = tracker_view(config->tracker).tree;
+        const ProviderTree *tree = find_tree(config);
         const char *device, *reason, *why;
         Error words = ERROR_NULL;
         int r = sd_bus_message_read(call, "ss", &device, &reason);
@@ -518,7 +531,7 @@ static const char *find_left(const BusConfig *config, NovaAction action)
 int bus_uncordon(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
                  sd_bus_error *error)
 {
-        const ProviderTree *tree = tracker_view(config->tracker).tree;
+        const ProviderTree *tree = find_tree(config);
         Error words = ERROR_NULL;
         const char *device, *left;
         int r = sd_bus_message_read(call, "s", &device);

@@ -11,7 +11,8 @@
  * OVERWRITES_PAUSE_USEC. Then it writes its own value again. Each time that this attempt is
  * overwritten, the pause doubles, up to OVERWRITES_PAUSE_MAX_USEC. A value that was not overwritten
  * for OVERWRITES_FORGET_USEC and for twice its last pause is forgotten. A restart or a reload
- * forgets all. A cordon ends all pauses, because a pause of a part also holds back its new value.
+ * forgets all. A cordon of a person or of a health rule, and its end, end all pauses, because a
+ * pause of a part also holds back its new value.
  *
  * Foreign traits belong to other writers, and so do the ratios of VCPU, MEMORY_MB and DISK_GB that
  * no option sets. The agent wants these as it reads them, so they never count. Other ratios, such

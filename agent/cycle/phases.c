@@ -661,7 +661,7 @@ static int begin_reserve(Tracker *tracker, Error *reterr)
         if (r >= 0)
                 r = overwrites_yield(&tracker->overwrites, tree, remote,
                                      clock_usec(CLOCK_BOOTTIME));
-        tracker->cycle.yields = r > 0;
+        tracker->cycle.yields = r > 0 && tracker_may(tracker, NOVA_ACTION_RESERVE);
         if (r < 0)
                 return r;
         if (tracker->config.dry_run || !tracker_may(tracker, NOVA_ACTION_RESERVE) ||

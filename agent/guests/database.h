@@ -96,6 +96,7 @@ typedef struct ClaimService {
                                      possibly in place of a damaged one; 0: it did not */
         ProviderTree *remembered; /* the host in the database when it was opened, or NULL; an
                                      operator's ratios are taken from it until Placement answers */
+        ProviderTree *tree;       /* host that claims are fitted to; NULL before the first one */
         ClaimSettings settings;
         ClaimComparison comparison;
         bool is_adopting; /* a comparison that runs can make claims of guests; until its end, the
@@ -108,7 +109,6 @@ typedef struct ClaimService {
         bool error_is_of_write;     /* the file is open, and each cycle tries a write */
         bool lost;                  /* replaced or damaged file; claim_service_tend() closes it */
         char *closed, *hint;        /* see claim_service_set_closed(); NULL: none */
-        ProviderTree *tree;         /* host that claims are fitted to; NULL before the first one */
         bool tree_is_stored;        /* the database has the tree */
         bool tree_is_absent;        /* Placement did not have the tree when it was read last */
         StringSet locked_consumers; /* consumers that a claim or a healer works on */

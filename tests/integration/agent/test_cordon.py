@@ -121,6 +121,19 @@ class TestCordon(AgentCase):
         self.assertEqual(agent.ctl('cordon', check=False).returncode, 1)  # not published
         self.assertIn('the host is cordoned', agent.status()['host_cordoned'])
 
+    def test_a_device_before_the_first_poll_of_a_later_run(self):
+        """The claim database has the devices of the last run, so their names are known at once."""
+        agent = self.make_agent().start('synced')
+        agent.stop()
+        agent.configure({'libvirt': {'connection_uri': 'qemu:///system?socket=/nonexistent/libvirt-sock'}})
+        agent.start()
+        wait_until(lambda: agent.status().get('hypervisor_error'), 20, 'the failed poll')
+        self.assertIn('is not a device of this host', agent.ctl('cordon', '0000:4l:00.0', check=False).stderr)
+        agent.ctl('cordon', '0000:41:00.0', check=False)  # not published
+        self.assertIn('0000:41:00.0', agent.status()['devices_cordoned'])
+        agent.ctl('uncordon', '0000:41:00.0', check=False)
+        self.assertEqual(agent.status()['devices_cordoned'], '')
+
 
 class TestWhoItWas(HostCase):
     shared = ('scratch', 'bus')
