@@ -468,7 +468,8 @@ static int compare(AuditRun *run, const Claim *claim, const Consumer *consumer)
 
 /* Claims whose consumer is not here */
 
-/* Checks a claim whose consumer has allocations, and is not here (CONSUMER_HERE). */
+/* Checks a claim whose consumer has allocations, and is not here (CONSUMER_HERE). The claim does
+ * not end if its guest is a process that is alive, or can be one. */
 static int inspect_gone(AuditRun *run, const Claim *claim, const Consumer *consumer)
 {
         const HostDomain *domain = guest_index_guest(&run->evidence.index, claim);
@@ -480,6 +481,17 @@ static int inspect_gone(AuditRun *run, const Claim *claim, const Consumer *consu
                            "guest %.60s runs here (claim %" PRId64
                            "), and all its allocations are on other hosts",
                            domain->name, claim->id);
+        if (claim->process[0] && run->input->is_alive(claim->process))
+                return add(run, AUDIT_ELSEWHERE, AUDIT_REMEDY_NONE, "", &claim->consumer, claim->id,
+                           "guest %s of claim %" PRId64
+                           " runs here (%.200s), and all its allocations are on other hosts",
+                           claim->consumer.text, claim->id, claim->process);
+        if (!claim->process[0] && run->input->guests_unknown)
+                return add(
+                        run, AUDIT_EVACUATED, AUDIT_REMEDY_NONE, "", &claim->consumer, claim->id,
+                        "claim %" PRId64
+                        " of %s has all its allocations on other hosts, and the driver does not know its guest. If the guest is not here, release the claim (\"computectl release\")",
+                        claim->id, claim->consumer.text);
         return add(run, AUDIT_EVACUATED, AUDIT_REMEDY_END_CLAIM,
                    run->input->waits ? run->input->waits : "", &claim->consumer, claim->id,
                    "claim %" PRId64

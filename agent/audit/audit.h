@@ -59,7 +59,7 @@ typedef enum AuditType {
         AUDIT_PROVIDER,  /* a claim has a class from other providers than its consumer */
         AUDIT_UNCLAIMED, /* a guest without a claim */
         AUDIT_EVACUATED, /* a claim, or a guest without one; its consumer is on other hosts, and the
-                            guest does not run */
+                            guest does not run, or the driver does not know the guests */
         AUDIT_ELSEWHERE, /* a claim; its consumer is on other hosts, and the guest runs */
         AUDIT_WITHDRAWN, /* an allocation whose inventory is absent or has no capacity, or a claim
                             of a PCI device that the host no longer lists */
@@ -145,6 +145,8 @@ typedef struct AuditInput {
                               none */
         const char *named_by; /* name of that operator */
         const HostFacts *facts;
+        bool guests_unknown;                   /* the driver does not know the guests */
+        bool (*is_alive)(const char *process); /* process_is_alive(), for the process of a claim */
         uint64_t now_usec; /* CLOCK_REALTIME, the clock of claims; a claim from its future counts as
                               young */
         uint64_t placement_sec; /* Placement's clock at that time, in seconds; 0: not known */

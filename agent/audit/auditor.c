@@ -27,6 +27,7 @@
 #include "agent/audit/document.h"
 #include "agent/audit/evidence.h"
 #include "agent/audit/healer.h"
+#include "agent/guests/process.h"
 #include "agent/guests/reconcile.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -736,6 +737,7 @@ int auditor_begin(Auditor *auditor, Reporter *reporter, const char *waits,
                   void (*done)(void *userdata), void *userdata, Error *reterr)
 {
         const HostFacts *facts = auditor->config.claims->facts;
+        const Snapshot *snapshot = auditor->config.claims->comparison.snapshot;
         bool by_itself = !auditor->asked && !auditor->at_start;
         bool named = !uuid_empty(&auditor->asked_consumer);
         int r;
@@ -759,6 +761,8 @@ int auditor_begin(Auditor *auditor, Reporter *reporter, const char *waits,
                 .tree = reporter_tree(reporter),
                 .root = auditor->config.root,
                 .facts = facts,
+                .guests_unknown = snapshot && snapshot->guests_unknown,
+                .is_alive = process_is_alive,
                 .grace_usec = auditor->config.grace_usec,
                 .started_only = auditor->config.claims->settings.started_only,
                 .waits = waits,

@@ -66,7 +66,8 @@ void auditor_require(Auditor *auditor);
 
 /* Returns true if an audit must begin in this cycle. The caller calls it once per cycle, because it
  * counts cycles. waits is AuditInput.waits: an audit of the start that left an evacuated guest
- * unchanged for such a reason is due again when there is none. */
+ * unchanged for such a reason, or because the end of its claim failed, is due again when there is
+ * none. */
 bool auditor_is_due(Auditor *auditor, const char *waits);
 
 /* Begins an audit. The reporter must have read the tree. waits is AuditInput.waits. The reporter

@@ -153,7 +153,9 @@ static const struct {
         const char *device; /* provider of a device of the claim, with mdev 4 */
         ClaimWriteState write_state;
         size_t n_in_flight;
-        bool ended; /* a caller released its claim */
+        bool ended;          /* a caller released its claim */
+        const char *process; /* process of the claim; NULL: none */
+        bool guests_unknown; /* the driver does not know the guests */
 } cases[] = {
         { "nothing", NULL, NULL, false, false, .findings = "" },
         { "all is well", GUEST, GUEST, true, true, .findings = "" },
@@ -230,6 +232,13 @@ static const struct {
           .findings = "evacuated end-claim", .words = "on other hosts" },
         { "it runs here and is elsewhere", "VCPU=2@elsewhere", GUEST, true, true,
           .findings = "elsewhere none", .words = "runs here" },
+        { "its guest is a process that runs here", "VCPU=2@elsewhere", GUEST, false, false,
+          .findings = "elsewhere none", .words = "runs here (lives)", .process = "lives" },
+        { "its guest was a process", "VCPU=2@elsewhere", GUEST, false, false,
+          .findings = "evacuated end-claim", .process = "ended", .guests_unknown = true },
+        { "its guest is not known", "VCPU=2@elsewhere", GUEST, false, false,
+          .findings = "evacuated none", .words = "If the guest is not here",
+          .guests_unknown = true },
         { "a claim of a sharing provider alone", "DISK_GB=5@store", "", true, false,
           .findings = "" },
         { "all that is left is of a sharing provider", "DISK_GB=5@store", GUEST, true, false,
@@ -261,6 +270,11 @@ static const struct {
           .write_state = CLAIM_WRITE_SENT, .n_in_flight = 1 },
 };
 
+static bool lives(const char *process)
+{
+        return strcmp(process, "lives") == 0;
+}
+
 static void test_table(void **state)
 {
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -274,6 +288,10 @@ static void test_table(void **state)
                 if (cases[i].claimed)
                         add_claim(&index, 'g', cases[i].claimed)->write_state =
                                 cases[i].write_state;
+                if (cases[i].process)
+                        strcpy(index.claims.claims[0]->process, cases[i].process);
+                index.input.guests_unknown = cases[i].guests_unknown;
+                index.input.is_alive = lives;
                 if (cases[i].device)
                         add_device(index.claims.claims[0], cases[i].device);
                 if (cases[i].guest)

@@ -30,7 +30,7 @@ static struct {
         int answer;            /* answer to each read */
         const char *read_held; /* allocations of consumer i, for each read */
         const char *waits;     /* AuditInput.waits */
-        bool fails;            /* the healer fails for each finding */
+        bool fails;            /* the healer fails for each remedy */
         Auditor *late;  /* auditor that "late" asks to heal during the gathering; NULL: none */
         EventAuthor by; /* author of the last heal */
         bool ended;
@@ -130,7 +130,8 @@ int healer_begin(Healer **ret, const HealerOrder *order, void (*done)(void *user
 {
         note(order->everything ? 'H' : 'h');
         for (size_t i = 0; world.fails && i < order->audit->n_items; i++)
-                order->audit->items[i].outcome = AUDIT_FAILED;
+                if (order->audit->items[i].remedy != AUDIT_REMEDY_NONE)
+                        order->audit->items[i].outcome = AUDIT_FAILED;
         world.by = order->by ? *order->by : (EventAuthor){ 0 };
         world.healed = done;
         *ret = (Healer *)&world;
@@ -325,6 +326,7 @@ static void test_an_evacuated_guest_is_not_left(void **state)
                                        .root = make_uuid("host"),
                                        .at_start = true };
         _cleanup_(claim_freep) Claim *claim = NULL;
+        Snapshot snapshot = { .guests_unknown = true };
         Fixture *fixture = *state;
         FactsFixture facts;
         Auditor *auditor, *reloaded;
@@ -349,6 +351,13 @@ static void test_an_evacuated_guest_is_not_left(void **state)
         world.fails = true;
         run(auditor, 0);
         assert_true(auditor_is_due(auditor, NULL));
+        /* A claim that the agent must not end is not tried again. */
+        world.service.comparison.snapshot = &snapshot;
+        run(auditor, 0);
+        assert_int_equal(auditor_get_state(auditor)->n_open, 1);
+        assert_false(auditor_is_due(auditor, NULL));
+        auditor_require(auditor);
+        world.service.comparison.snapshot = NULL;
         world.fails = false;
         run(auditor, 0);
         assert_false(auditor_is_due(auditor, NULL));
