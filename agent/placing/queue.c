@@ -544,17 +544,27 @@ void claim_queue_move(ClaimQueue *queue, const Uuid *from, const Uuid *to, const
 
 /* Settling */
 
-/* Logs a reason that differs from the last one, and logs once when there is none any more. words
- * "": no trouble. */
+/* Stores why work is not settled, and logs a reason that differs from the last one. words "": no
+ * trouble. Work can still be pending then, for example for a guest that was not read. So it logs
+ * the end of the trouble later, once when nothing is pending. */
 static void note_trouble(ClaimQueue *queue, const char *words)
 {
-        if (words[0] && strcmp(words, queue->trouble) != 0)
+        PendingWrites pending_writes;
+
+        if (words[0] && strcmp(words, queue->trouble) != 0) {
                 log_event(LOG_WARNING, MESSAGE_PLACEMENT_WRITES_PENDING, NULL,
                           "Cannot report all claims to Placement: %s. Retrying.", words);
-        else if (!words[0] && queue->trouble[0])
-                log_event(LOG_NOTICE, MESSAGE_PLACEMENT_SETTLED, NULL,
-                          "All claims are reported to Placement.");
+                queue->was_in_trouble = true;
+        }
         snprintf(queue->trouble, sizeof(queue->trouble), "%s", words);
+        if (words[0] || !queue->was_in_trouble)
+                return;
+        (void)claim_queue_count_pending_writes(queue, &pending_writes);
+        if (pending_writes_sum(&pending_writes) > 0)
+                return;
+        log_event(LOG_NOTICE, MESSAGE_PLACEMENT_SETTLED, NULL,
+                  "All claims are reported to Placement.");
+        queue->was_in_trouble = false;
 }
 
 /* Ends a round: reports it to the owner if it had pending work. */
@@ -703,20 +713,6 @@ static ClaimTask *next_write(ClaimQueue *queue, Claims *claims)
         }
 }
 
-/* Notes that no task of the round failed. Work that is still pending waits, for example for a guest
- * that was not read. So not all is reported yet. */
-static void note_success(ClaimQueue *queue)
-{
-        PendingWrites pending_writes;
-
-        (void)claim_queue_count_pending_writes(queue, &pending_writes);
-        if (pending_writes_sum(&pending_writes) == 0)
-                note_trouble(queue, "");
-        else if (queue->trouble[0])
-                snprintf(queue->trouble, sizeof(queue->trouble),
-                         "waiting for a guest or for another request");
-}
-
 /* Starts the next task of the round: removals first, then moves, then writes. Without one, ends the
  * round. */
 static void settle_next(ClaimQueue *queue)
@@ -738,7 +734,7 @@ static void settle_next(ClaimQueue *queue)
                 return;
         }
         if (!queue->failed)
-                note_success(queue);
+                note_trouble(queue, "");
         notify_settled(queue);
         if (queue->again)
                 claim_queue_settle_soon(queue);

@@ -112,6 +112,7 @@ struct ClaimQueue {
         bool begun;           /* settling was requested since the start */
         bool again;           /* another round was requested during this one */
         bool worked, failed;  /* worked: this round had a task; failed: one of its tasks failed */
+        bool was_in_trouble;  /* a reason was logged since all was reported */
         char trouble[ERROR_TEXT_MAX]; /* logged reason why work is not settled; "": none */
 };
 
