@@ -2,9 +2,8 @@
 
 /* Applies the files of [compute] provider_config_location in each cycle. All files are read again,
  * so a changed file needs no reload of the configuration. Their entries are merged into the tree,
- * and the additions are stored. If a file or the folder cannot be read or parsed, nothing is
- * merged: an unread file is not an absent one. The tree then keeps the additions that Placement
- * has.
+ * and the additions are stored. An unread file is not an absent one: while a file or the folder
+ * cannot be read or parsed, the tree also keeps the earlier additions that Placement has.
  *
  * Problems are texts in two sets: those of the last tree of Placement and those of this one. A
  * problem is logged if neither set has it. So a problem that lasts is logged once. For a tree that
@@ -17,6 +16,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/state/state-file.h"
 #include "agent/tree/provider-merge.h"
@@ -69,13 +69,11 @@ static void on_problem(const char *text, void *userdata)
 
 /* Files */
 
-/* Notes why a file or the folder cannot be read. Returns r, or 0 if it does not exist. */
+/* Notes why a file or the folder cannot be read. Returns r. */
 static int note_unread(ProviderConfig *config, const char *path, int r)
 {
         Error error;
 
-        if (r == -ENOENT)
-                return 0;
         error_setf(&error, r, "%.150s: %s", path, strerror(-r));
         on_problem(error.text, config);
         return r;
@@ -99,15 +97,27 @@ static int is_yaml(const struct dirent *entry)
         return entry->d_name[0] != '.' && end && strcmp(end, ".yaml") == 0;
 }
 
+/* Returns true if the folder does not exist. A folder that the agent cannot look up counts as
+ * missing while there are no additions to keep: on many hosts the default folder does not exist,
+ * and /etc/nova is closed to the user of the agent. */
+static bool is_missing(const ProviderConfig *config)
+{
+        return access(config->location, F_OK) < 0 &&
+               (errno == ENOENT || (errno == EACCES && config->added.n_items == 0));
+}
+
 /* Reads all files of the folder in the order of their names, as Nova does. Returns -ENOMEM, or
- * another negative errno if the folder or one of the files cannot be read or parsed. */
+ * another negative errno if the folder or one of the files cannot be read or parsed. The entries of
+ * the other files are read in that case, too. */
 static int read_files(ProviderConfig *config, ProviderYaml *yaml)
 {
         struct dirent **entries = NULL;
         int result = 0, n = scandir(config->location, &entries, is_yaml, alphasort);
 
-        if (n < 0)
-                return note_unread(config, config->location, -errno);
+        if (n < 0) {
+                result = -errno;
+                return is_missing(config) ? 0 : note_unread(config, config->location, result);
+        }
         for (int i = 0; i < n; i++) {
                 int r = result == -ENOMEM ? 0 : read_file(config, entries[i]->d_name, yaml);
 
@@ -174,40 +184,45 @@ static int save_state(ProviderConfig *config, const ProviderAdditions *added, Er
         return r;
 }
 
-/* Merges the entries. The new additions are stored before the tree is published. */
-static int merge(ProviderConfig *config, ProviderTree *tree, const ProviderTree *base,
-                 const ProviderYaml *yaml, bool known, Error *reterr)
+/* Keeps the additions that Placement has and that were not merged again. They can be those of a
+ * file that cannot be read. provider_merge() has listed them. */
+static int keep(ProviderConfig *config, ProviderTree *tree, const ProviderTree *base)
 {
-        ProviderAdditions added;
+        int r = provider_additions_keep(&config->added, base, tree);
+        Error error;
+
+        if (r <= 0)
+                return r;
+        error_setf(&error, EAGAIN, "%.150s: earlier additions stay until all files can be read",
+                   config->location);
+        note_problem(config, error.text, "");
+        return 0;
+}
+
+/* Merges the entries. The new additions are stored before the tree is published. unread: there are
+ * files whose entries are unknown. */
+static int merge(ProviderConfig *config, ProviderTree *tree, const ProviderTree *base,
+                 const ProviderYaml *yaml, bool unread, bool known, Error *reterr)
+{
+        _cleanup_(provider_additions_done) ProviderAdditions added = PROVIDER_ADDITIONS_INIT;
         Error error;
         int r = provider_merge(tree, base, yaml, config->owner_trait, &config->added, &added,
                                on_problem, config);
 
+        if (r >= 0 && unread)
+                r = keep(config, tree, base);
         if (r < 0)
                 return error_oom(reterr);
-        if (!known) {
-                provider_additions_done(&added);
+        if (!known)
                 return 0;
-        }
         /* The next cycle repeats a failed write. If the agent restarts before, additions can stay
          * in Placement for ever. That is better than a tree that is not published while the disk is
          * full. */
         if (save_state(config, &added, &error) < 0)
                 on_problem(error.text, config);
         provider_additions_done(&config->added);
-        config->added = added;
+        config->added = TAKE_STRUCT(added);
         return 0;
-}
-
-/* Keeps the additions that Placement has, because not all files can be read. */
-static int keep(ProviderConfig *config, ProviderTree *tree, const ProviderTree *base, Error *reterr)
-{
-        Error error;
-
-        error_setf(&error, EAGAIN, "%.150s: earlier additions stay until all files can be read",
-                   config->location);
-        note_problem(config, error.text, "");
-        return provider_additions_keep(&config->added, base, tree) < 0 ? error_oom(reterr) : 0;
 }
 
 int provider_config_apply(ProviderConfig *config, ProviderTree *tree, const ProviderTree *base,
@@ -218,9 +233,8 @@ int provider_config_apply(ProviderConfig *config, ProviderTree *tree, const Prov
 
         config->quiet = !known;
         r = read_files(config, &yaml);
-        r = r >= 0         ? merge(config, tree, base, &yaml, known, reterr)
-            : r == -ENOMEM ? error_oom(reterr)
-                           : keep(config, tree, base, reterr);
+        r = r == -ENOMEM ? error_oom(reterr)
+                         : merge(config, tree, base, &yaml, r < 0, known, reterr);
         provider_yaml_done(&yaml);
         if (!known)
                 return r;

@@ -24,8 +24,9 @@ DEFINE_CLEANUP(ProviderConfig *, provider_config_free);
 /* Edits tree, which was made from base (NULL: from none). known: base is Placement's; otherwise
  * nothing is stored or logged. Entries that cannot be merged are logged and skipped, so their
  * earlier additions leave the tree. If a file or the folder cannot be read or parsed, that is
- * logged, and no entry is merged: the earlier additions stay as base has them. A missing folder has
- * no files. Additions that cannot be stored are logged, and still applied. Returns -ENOMEM on
- * failure. */
+ * logged. The entries of the other files are merged, and the earlier additions that were not merged
+ * again stay as base has them. A missing folder has no files. So has one that cannot be looked up,
+ * while there are no additions. Additions that cannot be stored are logged, and still applied.
+ * Returns -ENOMEM on failure. */
 int provider_config_apply(ProviderConfig *config, ProviderTree *tree, const ProviderTree *base,
                           bool known, Error *reterr);

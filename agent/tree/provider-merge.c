@@ -170,38 +170,51 @@ static int remove_addition(Merge *merge, const ProviderAddition *addition)
         return 0;
 }
 
-/* Restores the earlier additions to one provider. old: the provider in base. */
+/* Restores the earlier additions to one provider. old: the provider in base. Returns 1 if the
+ * provider lacked one, 0 if not. */
 static int keep_addition(const ProviderAddition *addition, const Provider *old, Provider *provider)
 {
-        for (size_t i = 0; i < addition->traits.n_items; i++)
-                if (string_set_contains(&old->traits, addition->traits.items[i]) &&
-                    string_set_add(&provider->traits, addition->traits.items[i]) < 0)
+        int kept = 0;
+
+        for (size_t i = 0; i < addition->traits.n_items; i++) {
+                const char *trait = addition->traits.items[i];
+                int r = string_set_contains(&old->traits, trait)
+                                ? string_set_add(&provider->traits, trait)
+                                : 0;
+
+                if (r < 0)
                         return -ENOMEM;
+                kept = MAX(kept, r);
+        }
         for (size_t i = 0; i < addition->classes.n_items; i++) {
                 const char *resource_class = addition->classes.items[i];
                 const Inventory *inventory = provider_find_inventory(old, resource_class);
 
-                if (inventory && !provider_find_inventory(provider, resource_class) &&
-                    provider_set_inventory(provider, resource_class, inventory) < 0)
+                if (!inventory || provider_find_inventory(provider, resource_class))
+                        continue;
+                if (provider_set_inventory(provider, resource_class, inventory) < 0)
                         return -ENOMEM;
+                kept = 1;
         }
-        return 0;
+        return kept;
 }
 
 int provider_additions_keep(const ProviderAdditions *additions, const ProviderTree *base,
                             ProviderTree *tree)
 {
-        int r = 0;
+        int kept = 0;
 
-        for (size_t i = 0; r == 0 && base && i < additions->n_items; i++) {
+        for (size_t i = 0; base && i < additions->n_items; i++) {
                 const ProviderAddition *addition = &additions->items[i];
                 const Provider *old = provider_tree_find(base, &addition->provider);
                 Provider *provider = provider_tree_find(tree, &addition->provider);
+                int r = old && provider ? keep_addition(addition, old, provider) : 0;
 
-                if (old && provider)
-                        r = keep_addition(addition, old, provider);
+                if (r < 0)
+                        return r;
+                kept = MAX(kept, r);
         }
-        return r;
+        return kept;
 }
 
 /* New additions */

@@ -34,8 +34,9 @@ json_t *provider_additions_to_json(const ProviderAdditions *additions);
  * or -ENOMEM; then ret is unchanged. */
 int provider_additions_from_json(const json_t *json, ProviderAdditions *ret, Error *reterr);
 
-/* Edits tree, which the driver made from base (NULL: from none): keeps the additions that base has,
- * with its amounts. Returns -ENOMEM on failure, with tree undefined. */
+/* Edits tree, which was made from base (NULL: from none): restores the additions that base has and
+ * tree lacks, with the amounts of base. Returns 1 if there are any, 0 if not, or -ENOMEM with tree
+ * undefined. */
 int provider_additions_keep(const ProviderAdditions *additions, const ProviderTree *base,
                             ProviderTree *tree);
 

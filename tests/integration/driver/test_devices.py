@@ -561,12 +561,14 @@ class TestProviderYaml(DeviceCase):
         mark = self.placement.mark()
         self.run_once()
         self.assertEqual(self.placement.writes_since(mark), [])
-        self.write('CUSTOM_B')
+        self.write('CUSTOM_B, CUSTOM_C')
         half = self.agent.folder / 'provider_config/half.yaml'
         half.write_text('meta: {')
-        _, words = self.run_once()
+        tree, words = self.run_once()
         self.assertIn('provider_config: earlier additions stay until all files can be read', words)
-        self.assertEqual(self.placement.writes_since(mark), [])
+        root = tree['compute-1']
+        self.assertLessEqual({'CUSTOM_A', 'CUSTOM_B', 'CUSTOM_C'}, set(root['traits']))
+        self.assertEqual(root['inventories']['CUSTOM_WIDGET']['total'], 7)
         half.unlink()
         root = self.run_once()[0]['compute-1']
         self.assertNotIn('CUSTOM_A', root['traits'])

@@ -69,9 +69,9 @@ static void test_a12_files_in_order(void **state)
         assert_false(has(tree, "CUSTOM_B"));
 }
 
-/* A file or folder that cannot be read or parsed is not an absent one. Nothing changes, also after
- * a restart, until all files can be read. A bad entry affects no other, and a missing folder has no
- * additions. */
+/* A file or folder that cannot be read or parsed is not an absent one. No addition leaves, also
+ * after a restart, until all files can be read. Other files are merged, also if they are new. A bad
+ * entry affects no other, and a missing folder has no additions. */
 static void test_a_bad_file_leaves_the_additions(void **state)
 {
         static const char entry[] = "meta: {schema_version: '1.0'}\nproviders: [5]\n";
@@ -110,9 +110,38 @@ static void test_a_bad_file_leaves_the_additions(void **state)
                         scratch_write(folder, "config", rows[i].text);
                 apply_from(location, folder, false, tree, base);
                 if (has(tree, "CUSTOM_A") != rows[i].stays ||
-                    has(tree, "CUSTOM_B") != (rows[i].name && !rows[i].stays))
+                    has(tree, "CUSTOM_B") != (rows[i].name != NULL))
                         fail_msg("row %zu", i);
         }
+}
+
+/* A link without a target is a bad file. Good files are published on a new host, and again after
+ * Placement has lost the provider. */
+static void test_good_files_beside_a_bad_one(void **state)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_free_ char *link = scratch_path(folder, "0.yaml"),
+                            *file = scratch_path(folder, "a.yaml");
+        _cleanup_(provider_tree_freep) ProviderTree *base = make_tree("cn1 +COMPUTE_NODE"),
+                                                    *lost = make_tree("cn1 +COMPUTE_NODE");
+
+        log_set_level(LOG_ERR);
+        assert_int_equal(symlink("missing", link), 0);
+        write_yaml(folder, "a.yaml", "A");
+        apply_from(folder, folder, false, base, NULL);
+        assert_true(has(base, "CUSTOM_A"));
+        apply_from(folder, folder, false, lost, NULL);
+        assert_true(has(lost, "CUSTOM_A"));
+        assert_int_equal(unlink(file), 0);
+        for (int i = 0; i < 2; i++) {
+                _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree("cn1 +COMPUTE_NODE");
+
+                apply_from(folder, folder, false, tree, base);
+                assert_true(has(tree, "CUSTOM_A"));
+        }
+        assert_int_equal(unlink(link), 0);
+        apply_from(folder, folder, false, base, base);
+        assert_false(has(base, "CUSTOM_A"));
 }
 
 static void test_corrupt_state(void **state)
@@ -178,5 +207,5 @@ static void test_dry_run_writes_nothing(void **state)
 }
 
 TEST_MAIN(test_g2_13_over_restarts, test_a12_files_in_order, test_a_bad_file_leaves_the_additions,
-          test_corrupt_state, test_an_unreadable_file_is_an_error, test_a_failed_write_is_repeated,
-          test_dry_run_writes_nothing)
+          test_good_files_beside_a_bad_one, test_corrupt_state, test_an_unreadable_file_is_an_error,
+          test_a_failed_write_is_repeated, test_dry_run_writes_nothing)

@@ -190,6 +190,7 @@ static void test_additions_are_kept(void **state)
         string_set_done(&f->foreign->traits);
         assert_true(provider_remove_inventory(f->foreign, "CUSTOM_A"));
         assert_int_equal(provider_set_inventory(f->foreign, "CUSTOM_B", &INVENTORY_DEFAULT(9)), 0);
+        assert_int_equal(provider_additions_keep(&f->added, base, f->tree), 1);
         assert_int_equal(provider_additions_keep(&f->added, base, f->tree), 0);
         expect(f->foreign, "CUSTOM_A=5 CUSTOM_B=9 CUSTOM_T OWNER_NOVA");
         assert_int_equal(provider_additions_keep(&f->added, NULL, f->tree), 0);
