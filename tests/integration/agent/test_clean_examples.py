@@ -16,6 +16,7 @@ echo "$*" >>"${0%/*}/called"
 case "$1" in
 id-ctrl) cat "${0%/*}/controller" ;;
 list-ns) cat "${0%/*}/active" ;;
+list-ctrl) cat "${0%/*}/controllers" ;;
 sanitize-log) echo "Sanitize Status                        (SSTAT) :  $(cat "${0%/*}/sstat")" ;;
 esac
 '''
@@ -161,10 +162,21 @@ class TestNvme(ExampleCase):
         self.assertIn('2 namespaces', self.run_example('prove-nvme'))
 
     def test_a_subsystem_with_several_controllers_is_not_erased(self):
+        self.put(self.bin / 'controllers', 'num of ctrls present: 2\n[   0]:0x41\n[   1]:0x42\n')
         for sanicap in ('0', '0x2'):
             self.controller(sanicap, '0', cmic='0x3')
-            self.assertIn('can have other controllers', self.run_example('clean-nvme', 1))
+            self.assertIn('has other controllers', self.run_example('clean-nvme', 1))
             self.assertEqual(self.called(), [])
+
+    def test_a_drive_with_two_ports_in_a_slot_with_one_is_erased(self):
+        self.controller('0x2', '0', cmic='0x3')
+        self.assertIn('cannot be listed', self.run_example('clean-nvme', 1))
+        self.put(self.bin / 'controllers', '')
+        self.assertIn('nvme-cli shows no num of ctrls present', self.run_example('clean-nvme', 1))
+        self.assertEqual(self.called(), [])
+        self.put(self.bin / 'controllers', 'num of ctrls present: 1\n[   0]:0x41\n')
+        self.run_example('clean-nvme')
+        self.assertEqual(self.called(), ['sanitize /dev/nvme77 --sanact=2'])
 
     def with_the_driver_of_a_guest(self):
         """Returns the path of driver_override."""
