@@ -188,14 +188,18 @@ static char *make_name(const char *template, const char *instance)
         return text_format("%.*s@%s.service", (int)(at - template), template, instance);
 }
 
+/* Returns false for a unit that systemd will start again after a failure (Restart=). Nothing of it
+ * runs, but its ActiveState is "activating" too. */
 static bool can_run(const char *unit)
 {
-        char *argv[] = { (char *)"systemctl", (char *)"show", (char *)"--property=ActiveState",
-                         (char *)unit, NULL };
+        char *argv[] = { (char *)"systemctl", (char *)"show",
+                         (char *)"--property=ActiveState,SubState", (char *)unit, NULL };
         _cleanup_free_ char *text = NULL;
 
-        return run(argv, &text) < 0 || !has_prefix(text, "ActiveState=") ||
-               has_line(text, "ActiveState=activating");
+        if (run(argv, &text) < 0 || !has_prefix(text, "ActiveState="))
+                return true;
+        return has_line(text, "ActiveState=activating") &&
+               !has_prefix(text, "SubState=auto-restart"); /* or auto-restart-queued */
 }
 
 bool prepare_unit_runs(const char *template, const char *instance)

@@ -22,7 +22,7 @@ static const char systemctl[] =
         "#!/bin/sh\n"
         "cd \"${0%/*}/..\"\n"
         "case \"$1\" in\n"
-        "show) if [ \"$2\" = --property=ActiveState ]; then"
+        "show) if [ \"$2\" = --property=ActiveState,SubState ]; then"
         " cat lost 2>/dev/null || echo ActiveState=failed; rm -f lost; exit; fi;"
         " echo LoadState=loaded; echo Type=$(cat type 2>/dev/null || echo oneshot);"
         " echo RemainAfterExit=no; cat exec 2>/dev/null;;\n"
@@ -332,6 +332,14 @@ static void test_a_failure_of_systemctl_is_no_result(void **state)
         put_dirty(f, A);
         scratch_write(f->claims->folder, "LOST-wipe@" A ".service", "ActiveState=deactivating\n");
         assert_int_equal(run_it(f), PREPARE_FAILED);
+        assert_result(f, A, "failed", "wipe@" A ".service failed", 2);
+        assert_units(f, "wipe@" A ".service\n");
+        /* So has a unit with Restart=on-failure, which systemd starts again. */
+        put_dirty(f, A);
+        scratch_write(f->claims->folder, "LOST-wipe@" A ".service",
+                      "ActiveState=activating\nSubState=auto-restart\n");
+        assert_int_equal(run_it(f), PREPARE_FAILED);
+        assert_units(f, "wipe@" A ".service\n");
         assert_result(f, A, "failed", "wipe@" A ".service failed", 2);
 }
 
