@@ -4,8 +4,8 @@
  *
  *   new ──▶ cleaning ──▶ proving ──▶ clean
  *    │          └───────────┴──────▶ failed
- *    └──▶ waiting: a process has it open, or a unit of another row of the device runs; the next
- *         stamp makes it new again
+ *    └──▶ waiting: a process has it open, or a unit of another row of the device runs (for
+ *         timeout_sec at most); the next stamp makes it new again
  *
  * A section without a unit for the proof skips proving. A new task can fail at once, and one whose
  * unit fails because the system stops waits. The agent decides that a device is dirty, and its
@@ -298,6 +298,17 @@ static bool has_old_unit(const Task *task, const HostClean *section)
                                 (section->prove && prepare_unit_runs(section->prove, address)));
 }
 
+/* Waits for the end of an old unit, as long as one of this row can run. */
+static void wait_for_old_unit(Run *run, Task *task, const HostClean *section)
+{
+        uint64_t until = (uint64_t)task->dirty.since_usec + section->timeout_usec;
+
+        if (clock_usec(CLOCK_REALTIME) > until)
+                fail(run, task, "a unit of an earlier use did not end within timeout_sec. Stop it");
+        else
+                set_state(run, task, TASK_WAITING, "a unit of an earlier use still runs");
+}
+
 /* Begins a new task, if its device can be cleaned now. */
 static int begin(Run *run, Task *task, Error *reterr)
 {
@@ -319,7 +330,7 @@ static int begin(Run *run, Task *task, Error *reterr)
                 return 0;
         }
         if (has_old_unit(task, section)) {
-                set_state(run, task, TASK_WAITING, "a unit of an earlier use still runs");
+                wait_for_old_unit(run, task, section);
                 return 0;
         }
         return start_unit(run, task, TASK_CLEANING, section, reterr);
@@ -363,7 +374,8 @@ static int look_at_unit(Run *run, Task *task, Error *reterr)
                 set_state(run, task, TASK_WAITING, "the system stops");
                 return 0;
         case PREPARE_UNIT_LATE:
-                snprintf(reason, sizeof(reason), "%.150s did not end within %" PRIu64 " s",
+                snprintf(reason, sizeof(reason),
+                         "%.150s did not end within %" PRIu64 " s. Stop it, or raise timeout_sec",
                          task->unit, task->timeout_usec / USEC_PER_SEC);
                 break;
         case PREPARE_UNIT_FAILED:

@@ -6,6 +6,9 @@
  * to the next question about the state of the unit. So is a file "lost". A file RUN-UNIT is a
  * script of the unit. */
 
+#include <inttypes.h>
+
+#include "base/clock.h"
 #include "base/json.h"
 #include "prepare/clean.h"
 #include "prepare/unit.h"
@@ -348,11 +351,14 @@ static void test_a_failure_of_systemctl_is_no_result(void **state)
 static void test_a_unit_of_another_row_is_not_joined(void **state)
 {
         PrepareFixture *f = *state;
-        _cleanup_free_ char *text = NULL, *changed = NULL;
+        _cleanup_free_ char *text = NULL, *changed = NULL, *sql = NULL;
         _cleanup_json_ json_t *record = NULL;
         json_t *device;
 
         put_dirty(f, A);
+        sql = text_format("UPDATE unclean_devices SET since_usec = %" PRIu64,
+                          clock_usec(CLOCK_REALTIME));
+        free(run_sql(f->claims->path, sql));
         scratch_write(f->claims->folder, "lost", "ActiveState=activating\n");
         assert_int_equal(run_it(f), PREPARE_DONE);
         assert_units(f, "");
@@ -366,6 +372,13 @@ static void test_a_unit_of_another_row_is_not_joined(void **state)
         scratch_write(f->claims->folder, "lost", "ActiveState=activating\n");
         assert_int_equal(run_it(f), PREPARE_DONE);
         assert_units(f, "wipe@" A ".service\nprove@" A ".service\n");
+        /* The wait ends after timeout_sec. */
+        put_dirty(f, A);
+        scratch_write(f->claims->folder, "lost", "ActiveState=activating\n");
+        assert_int_equal(run_it(f), PREPARE_FAILED);
+        assert_units(f, "");
+        assert_result(f, A, "failed",
+                      "a unit of an earlier use did not end within timeout_sec. Stop it", 0);
 }
 
 /* The cleaning of one device can take days, in which the operator adds a proof. The unit of A makes
