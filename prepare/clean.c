@@ -7,14 +7,14 @@
  *    └──▶ waiting: a process has it open, or a unit of another row of the device runs (for
  *         timeout_sec at most); the next stamp makes it new again
  *
- * A section without a unit for the proof skips proving. A new task can fail at once, and one whose
- * unit fails because the system stops waits. The agent decides that a device is dirty, and its
- * database is foreign input. So this program checks the device before its first unit, and after the
- * success of each: the host lists it, a section of the configuration has it, it is no virtual
- * function, and no living claim names it. Otherwise the task fails. Before each unit and before the
- * result "clean" it checks that no process has its VFIO group or device open. If that is not known,
- * it counts as open. A device that is open at first waits, and one that is open at a later check
- * fails.
+ * A section without a unit for the proof skips proving. A new task can fail at once. One whose unit
+ * fails because the system stops, or whose device or section is missing after a success, waits. The
+ * agent decides that a device is dirty, and its database is foreign input. So this program checks
+ * the device before its first unit, and after the success of each: the host lists it, a section of
+ * the configuration has it, it is no virtual function, and no living claim names it. Otherwise the
+ * task fails, except as above. Before each unit and before the result "clean" it checks that no
+ * process has its VFIO group or device open. If that is not known, it counts as open. A device that
+ * is open at first waits, and one that is open at a later check fails.
  *
  * A unit that an earlier run started for the same row is waited for (prepare/unit.h). At the end of
  * its time (timeout_sec, for each unit) only systemctl is killed: the task fails, and the unit is
@@ -336,7 +336,8 @@ static int begin(Run *run, Task *task, Error *reterr)
         return start_unit(run, task, TASK_CLEANING, section, reterr);
 }
 
-/* Handles the success of a unit. The section can have changed since its start. */
+/* Handles the success of a unit. The section can have changed since its start. It can be missing
+ * for a moment, while the file is replaced: then the next run decides. */
 static int go_on(Run *run, Task *task, Error *reterr)
 {
         char why[PREPARE_REASON_SIZE];
@@ -345,6 +346,10 @@ static int go_on(Run *run, Task *task, Error *reterr)
 
         if (check_device(run, task, &section, why) < 0 || check_open(run, task, &open) < 0)
                 return error_oom(reterr);
+        if (!section) {
+                set_state(run, task, TASK_WAITING, why);
+                return 0;
+        }
         if (why[0]) {
                 fail(run, task, why);
                 return 0;

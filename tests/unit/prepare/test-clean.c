@@ -406,6 +406,27 @@ static void test_the_configuration_is_read_again(void **state)
         assert_result(f, B, "clean", "", 0);
 }
 
+/* An editor writes the file when a cleaning ends. */
+static void test_a_section_that_is_missing_for_a_moment_is_no_failure(void **state)
+{
+        PrepareFixture *f = *state;
+        _cleanup_free_ char *script = NULL;
+
+        put_dirty(f, A);
+        script = text_format("sed -i '/^.device_clean/,$d' x.conf; echo 2 >%s/compute-agent/"
+                             "clean-wanted; for i in $(seq 500); do grep -q 'wanted\": *\"2'"
+                             " %s/compute-agent-clean/cleaned.json && break; sleep 0.02; done\n",
+                             f->run, f->run);
+        scratch_write(f->claims->folder, "RUN-wipe@" A ".service", script);
+        scratch_write(f->run, "compute-agent/clean-wanted", "1\n");
+        assert_int_equal(run_it(f), PREPARE_DONE);
+        assert_units(f, "wipe@" A ".service\n");
+        assert_result(f, A, "waiting", "no section [device_clean NAME] has it", 0);
+        /* The next run decides. */
+        assert_int_equal(run_it(f), PREPARE_FAILED);
+        assert_result(f, A, "failed", "no section [device_clean NAME] has it", 0);
+}
+
 /* Units that are stopped with the system are no evidence of a bad device. */
 static void test_a_failure_while_the_system_stops_is_no_result(void **state)
 {
@@ -440,5 +461,6 @@ TEST_MAIN_WITH(set_up, prepare_teardown, test_a_dirty_device_is_cleaned_and_prov
                test_a_unit_whose_success_proves_nothing_is_refused,
                test_a_failure_of_systemctl_is_no_result, test_a_unit_of_another_row_is_not_joined,
                test_the_configuration_is_read_again,
+               test_a_section_that_is_missing_for_a_moment_is_no_failure,
                test_a_failure_while_the_system_stops_is_no_result,
                test_a_missing_database_cleans_nothing)
