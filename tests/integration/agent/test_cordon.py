@@ -95,7 +95,7 @@ class TestCordon(AgentCase):
         self.assertEqual(self.named(agent), [GPU_A])
         # A device can be given by each of its names. A name of no device is an error, not an empty list.
         for name in ('0000:41:00.0', 'pci_0000_41_00_0', GPU_A):
-            self.assertEqual(agent.ctl('drain', name).stdout, 'No claims on %s.\n' % name)
+            self.assertEqual(agent.ctl('drain', name).stdout, 'Neither claims nor guests use %s.\n' % name)
         done = agent.ctl('drain', GPU_B, check=False)
         self.assertEqual((done.returncode, done.stdout.count(claim['consumer'])), (3, 1), done.stdout)
         done = agent.ctl('drain', '0000:41:00.9', check=False)
