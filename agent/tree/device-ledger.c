@@ -444,13 +444,14 @@ static void note_other(Update *update, LedgerDevice *device)
                 update->change(device, DEVICE_CHANGE_MISSING, update->userdata);
 }
 
-/* Returns whether Placement has the class that the provider has in the tree. */
+/* Returns whether base has the class that the provider has in the tree. The class of a provider
+ * that base lacks counts as published, because that provider has no allocations. */
 static bool is_published(const Update *update, const Provider *provider)
 {
-        const ProviderTree *tree = update->input->before;
+        const ProviderTree *tree = update->input->base;
         const Provider *before = tree ? provider_tree_find(tree, &provider->uuid) : NULL;
 
-        return before && provider_find_inventory(before, provider->inventories[0].resource_class);
+        return !before || provider_find_inventory(before, provider->inventories[0].resource_class);
 }
 
 /* Stores the identity of the present device. A serial number that is read later completes it. One

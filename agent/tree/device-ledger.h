@@ -23,7 +23,7 @@
  * domain has, the first device is missing. Its provider stays reserved until the device is back, or
  * until no claim or domain has it. A claim that names the new device accepts it. Only facts change
  * an identity (base/device-identity.h). A device without claim and domain is simply replaced. The
- * ledger has its identity until Placement has the class of the new one.
+ * ledger has its identity while Placement has the provider without the class of the new one.
  *
  * A device that another one blocks (decision devices/parts) is withheld in the same way. The block
  * lasts while a domain has the other device by any of its definitions, and no domain has a part of
@@ -118,6 +118,7 @@ typedef struct DeviceUpdateInput {
         const Retained *retained;   /* inventories in use in Placement; NULL: no Placement */
         const ProviderTree *before; /* Placement's tree, whose ratios, traits and aggregates are
                                        kept; NULL: not known */
+        const ProviderTree *base;   /* Placement's tree, or an earlier one; NULL: none */
 } DeviceUpdateInput;
 
 typedef enum DeviceChange {

@@ -295,6 +295,7 @@ int device_watch_apply(DeviceWatch *watch, Claims *claims, const RetainedTrees *
          * cannot reject the removal of an inventory in use. */
         input.retained = trees->known ? retained : NULL;
         input.before = trees->before;
+        input.base = trees->base;
         list_claimed(claims, &claimed, &input);
         list_unclean(claims, &unclean, &input);
         if (!trees->known)

@@ -103,7 +103,7 @@ static void run_cycle(DeviceLedger *ledger, const Cycle *cycle, unsigned hold_se
 {
         _cleanup_(snapshot_unrefp) Snapshot *host = host_new(cycle->host);
         Provider *root, *provider;
-        _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root), *remote = NULL;
+        _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
         HostMdevType type = { .type = (char *)"nvidia-35", .mdev_class = (char *)"VGPU" };
         const HostConfig config = { .mdev_types = &type, .n_mdev_types = 1 };
         ClaimedDevice claimed = { 0 };
@@ -139,8 +139,6 @@ static void run_cycle(DeviceLedger *ledger, const Cycle *cycle, unsigned hold_se
                                  0);
                 assert_int_equal(string_set_add(&provider->traits, "CUSTOM_T"), 1);
         }
-        assert_int_equal(provider_tree_copy(&remote, tree), 0);
-        input.before = remote;
         before = device_ledger_to_json(ledger);
         ledger->changed = false;
         if (device_ledger_update(ledger, host, tree, &root->uuid, &input, on_device_change, change,
@@ -464,44 +462,62 @@ static void test_another_device(void **state)
         device_ledger_done(&ledger);
 }
 
+/* Updates the ledger with a tree that the driver made from base, and checks the identity of the
+ * only device. */
+static void update_card(DeviceLedger *ledger, const char *host, const char *base, const char *made,
+                        const char *identity, const char *about)
+{
+        _cleanup_(snapshot_unrefp) Snapshot *snapshot = host_new(host);
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree(made),
+                                                    *before = base ? make_tree(base) : NULL;
+        const DeviceUpdateInput input = { .base = before };
+        const Uuid root = make_uuid("cn1");
+        char change[16] = "";
+
+        assert_int_equal(device_ledger_update(ledger, snapshot, tree, &root, &input,
+                                              on_device_change, change, NULL),
+                         0);
+        assert_int_equal(ledger->n_devices, 1);
+        if (strcmp(ledger->devices[0].identity, identity) != 0 || change[0])
+                fail_msg("%s: %s %s", about, ledger->devices[0].identity, change);
+}
+
+#define TREE(classes) "cn1; cn1_0000:41:00.0<cn1 " classes
+
 /* The ledger keeps the identity of a device that was replaced until Placement has the class of the
  * new one. */
 static void test_a_replaced_device_of_another_class(void **state)
 {
-        static const struct {
-                const char *before, *tree; /* Placement's tree and that of the driver */
-                const char *identity;
-        } cycles[] = {
-                { "cn1", "cn1; cn1_0000:41:00.0<cn1 CUSTOM_A=1", "10de:20b0 1" },
-                { "cn1; cn1_0000:41:00.0<cn1 CUSTOM_A=1", "cn1; cn1_0000:41:00.0<cn1 CUSTOM_B=1",
-                  "10de:20b0 1" },
-                { "cn1; cn1_0000:41:00.0<cn1 CUSTOM_A=1", "cn1; cn1_0000:41:00.0<cn1 CUSTOM_B=1",
-                  "10de:20b0 1" },
-                { NULL, "cn1; cn1_0000:41:00.0<cn1 CUSTOM_B=1", "10de:20b0 1" },
-                { "cn1; cn1_0000:41:00.0<cn1 CUSTOM_A=1 CUSTOM_B=1",
-                  "cn1; cn1_0000:41:00.0<cn1 CUSTOM_B=1", "144d:a808" },
-        };
-        _cleanup_(snapshot_unrefp) Snapshot *first = host_new(CARD_A), *second = host_new(NVME);
-        const Uuid root = make_uuid("cn1");
         DeviceLedger ledger = DEVICE_LEDGER_INIT;
-        char change[16] = "";
 
-        for (size_t i = 0; i < ARRAY_SIZE(cycles); i++) {
-                _cleanup_(provider_tree_freep)
-                        ProviderTree *tree = make_tree(cycles[i].tree),
-                                     *before =
-                                             cycles[i].before ? make_tree(cycles[i].before) : NULL;
-                const DeviceUpdateInput input = { .before = before };
-
-                assert_int_equal(device_ledger_update(&ledger, i == 0 ? first : second, tree, &root,
-                                                      &input, on_device_change, change, NULL),
-                                 0);
-                assert_int_equal(ledger.n_devices, 1);
-                if (strcmp(ledger.devices[0].identity, cycles[i].identity) != 0)
-                        fail_msg("cycle %zu: %s", i, ledger.devices[0].identity);
-        }
-        assert_string_equal(change, "");
+        update_card(&ledger, CARD_A, "cn1", TREE("CUSTOM_A=1"), A, "new");
+        update_card(&ledger, NVME, TREE("CUSTOM_A=1"), TREE("CUSTOM_B=1"), A, "replaced");
+        update_card(&ledger, NVME, TREE("CUSTOM_A=1"), TREE("CUSTOM_B=1"), A, "not published");
+        update_card(&ledger, NVME, TREE("CUSTOM_A=1 CUSTOM_B=1"), TREE("CUSTOM_B=1"), "144d:a808",
+                    "published");
         device_ledger_done(&ledger);
+}
+
+/* A free device is replaced with and without Placement, and a guest can then have the new one. */
+static void test_a_replaced_device_of_the_same_class(void **state)
+{
+        static const struct {
+                const char *about, *base;
+        } rows[] = {
+                { "published, or standalone", TREE("CUSTOM_A=1") },
+                { "nova-compute does not report it", "cn1" },
+                { "no earlier tree", NULL },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                const char *about = rows[i].about, *base = rows[i].base, *tree = TREE("CUSTOM_A=1");
+                DeviceLedger ledger = DEVICE_LEDGER_INIT;
+
+                update_card(&ledger, CARD_A, base, tree, A, about);
+                update_card(&ledger, CARD_A_2, base, tree, A_2, about);
+                update_card(&ledger, CARD_A_2 PASSED_WHOLE, base, tree, A_2, about);
+                device_ledger_done(&ledger);
+        }
 }
 
 /* A guest that has the whole GPU blocks its mdevs. The GPU is not missing, and no news is
@@ -859,8 +875,9 @@ TEST_MAIN(test_devices_after_a_reboot, test_a_listed_device_that_offers_nothing_
           test_a_device_that_a_consumer_holds_stays_withheld,
           test_the_operators_reservation_survives_another_total,
           test_flapping_device_stays_withheld, test_another_device,
-          test_a_replaced_device_of_another_class, test_a_blocked_device_is_withheld,
-          test_a_withheld_device_is_reported_as_back, test_an_unclean_device_is_withheld,
-          test_due_time_of_devices, test_a_withheld_device_keeps_what_placement_has,
-          test_withheld_below_its_cell, test_bad_json, test_a_uuid_that_another_provider_has,
+          test_a_replaced_device_of_another_class, test_a_replaced_device_of_the_same_class,
+          test_a_blocked_device_is_withheld, test_a_withheld_device_is_reported_as_back,
+          test_an_unclean_device_is_withheld, test_due_time_of_devices,
+          test_a_withheld_device_keeps_what_placement_has, test_withheld_below_its_cell,
+          test_bad_json, test_a_uuid_that_another_provider_has,
           test_hold_from_the_future_is_ignored)
