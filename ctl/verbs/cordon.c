@@ -117,7 +117,8 @@ static int verb_drain(Ctl *ctl, Error *reterr)
         if (ctl->options.json)
                 ctl_json_print(document, ctl->options.json, &ctl->page);
         else if (empty && !ctl->options.quiet)
-                printf("Neither claims nor guests use %s.\n", device_of(ctl)[0] ? device_of(ctl) : "this host");
+                printf("Neither claims nor guests use %s.\n",
+                       device_of(ctl)[0] ? device_of(ctl) : "this host");
         else if (!ctl->options.quiet)
                 ctl_claims_print(document, false, &ctl->page);
         return empty ? EXIT_SUCCESS : EXIT_OCCUPIED;
