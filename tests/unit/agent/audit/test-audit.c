@@ -288,8 +288,10 @@ static void test_table(void **state)
                 if (cases[i].claimed)
                         add_claim(&index, 'g', cases[i].claimed)->write_state =
                                 cases[i].write_state;
-                if (cases[i].process)
-                        strcpy(index.claims.claims[0]->process, cases[i].process);
+                if (cases[i].process) {
+                        free(index.claims.claims[0]->process);
+                        assert_non_null(index.claims.claims[0]->process = strdup(cases[i].process));
+                }
                 index.input.guests_unknown = cases[i].guests_unknown;
                 index.input.is_alive = lives;
                 if (cases[i].device)
