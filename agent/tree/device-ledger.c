@@ -456,7 +456,8 @@ static bool is_published(const Update *update, const Provider *provider)
 
 /* Stores the identity of the present device. A serial number that is read later completes it. One
  * that cannot be read now does not replace a known one. That of another device is stored when
- * Placement has its class: until then the allocations there are of the former device. */
+ * Placement has its class, or lacks the provider: until then the allocations there are of the
+ * former device. */
 static void note_identity(const Update *update, const Provider *provider,
                           const SnapshotDevice *there, LedgerDevice *device)
 {
