@@ -29,6 +29,11 @@
 #define LOOKUPS_LEFT_MAX    16
 #define RETRY_AFTER_MAX_SEC UINT64_C(21600) /* a larger Retry-After counts as this */
 
+/* Sizes of curl's buffers for a transfer, which are allocated, wiped and freed for each one. The
+ * defaults are a byte more than a block of base/secret.c and, for TLS, more than its largest. */
+#define RECEIVE_BYTES (16 * 1024L - 64)
+#define UPLOAD_BYTES  (16 * 1024L)
+
 #define EASY_SET(easy, option, value)                                                \
         do {                                                                         \
                 if (curl_easy_setopt((easy), CURLOPT_##option, (value)) != CURLE_OK) \
@@ -88,6 +93,8 @@ static int set_limits(CURL *easy, const HttpConfig *config)
         EASY_SET(easy, CONNECTTIMEOUT_MS, (long)(config->connect_timeout_usec / USEC_PER_MSEC));
         EASY_SET(easy, TIMEOUT_MS, (long)(config->timeout_usec / USEC_PER_MSEC));
         EASY_SET(easy, MAXFILESIZE_LARGE, (curl_off_t)config->max_body_bytes);
+        EASY_SET(easy, BUFFERSIZE, RECEIVE_BYTES);
+        EASY_SET(easy, UPLOAD_BUFFERSIZE, UPLOAD_BYTES);
         return 0;
 }
 
@@ -365,10 +372,18 @@ int http_exchange_begin(HttpExchange *exchange, HttpHandles *handles, const Http
         return set_request(exchange, endpoint);
 }
 
-/* Lets curl parse the two times; a value that is missing or invalid becomes 0. */
+/* Returns the last-modified of the answer to a GET; 0 if it is missing or invalid. The parser of
+ * curl takes 4 % of the instructions of a small request, and only the time of a read is used. */
+static time_t read_modified(const HttpExchange *exchange)
+{
+        if (strcmp(exchange->method, "GET") != 0)
+                return 0;
+        return curl_getdate(field_of(exchange, HTTP_FIELD_LAST_MODIFIED), NULL);
+}
+
 static void read_response(const HttpExchange *exchange, HttpResponse *ret)
 {
-        time_t modified = curl_getdate(field_of(exchange, HTTP_FIELD_LAST_MODIFIED), NULL);
+        time_t modified = read_modified(exchange);
         curl_off_t retry_after = 0;
         long status = 0;
 
