@@ -125,7 +125,19 @@ class Fleet:
         except EnvTimeout as error:
             late = [agent for agent in agents if not agent.equal()]
             raise SystemExit('%s. %d of %d are not.\n%s' % (
-                error, len(late), len(agents), late[0].log()[-2000:] if late else '')) from None
+                error, len(late), len(agents), self._explain(late))) from None
+
+    def _explain(self, late):
+        """Returns the evidence of agents that are late: requests without an answer, and ends of logs."""
+        now = time.monotonic()
+        waiting = [record for record in self._proxy.requests if record.status is None]
+        lines = ['%d requests have no answer.' % len(waiting)]
+        lines += ['  %s %s for %.1f s' % (record.method, record.path, now - record.began) for record in waiting[:20]]
+        for name, text in [('Placement', self._placement.child.log_tail(4000)),
+                           ('Keystone', self._keystone.child.log_tail(2000))] + [
+                               (agent.folder.name, agent.log()[-2000:]) for agent in late[:3]]:
+            lines += ['--- %s' % name, text]
+        return '\n'.join(lines)
 
     def _start(self, agents):
         for agent in agents:
