@@ -158,20 +158,28 @@ static bool has_problem(const ReconcileProblems *problems, const Uuid *consumer,
         return false;
 }
 
-/* Logs each new problem once, and once the end of all problems. */
-static void log_problems(const ReconcileProblems *before, const ReconcileProblems *now)
+static void log_problem(const Uuid *consumer, const char *text)
 {
-        for (size_t i = 0; i < now->n_items; i++) {
-                const Uuid *consumer = &now->items[i].consumer;
-                const char *text = now->items[i].text;
-
-                if (has_problem(before, consumer, text))
-                        continue;
+        if (strcmp(text, RECONCILE_UNREAD) == 0)
+                log_notice("%s.", text);
+        else
                 log_event(LOG_WARNING, MESSAGE_CLAIM_DISAGREES,
                           LOG_FIELDS(LOG_FIELD_CONSUMER, consumer->text),
                           "Claims and guests disagree: %s.", text);
-        }
-        if (before->n_items > 0 && now->n_items == 0)
+}
+
+/* Logs each new problem once, and once the end of all problems. An unread database is no
+ * disagreement: each new host has one until its first read of Placement, whose end is logged. */
+static void log_problems(const ReconcileProblems *before, const ReconcileProblems *now)
+{
+        bool disagreed = false;
+
+        for (size_t i = 0; i < now->n_items; i++)
+                if (!has_problem(before, &now->items[i].consumer, now->items[i].text))
+                        log_problem(&now->items[i].consumer, now->items[i].text);
+        for (size_t i = 0; i < before->n_items; i++)
+                disagreed |= strcmp(before->items[i].text, RECONCILE_UNREAD) != 0;
+        if (disagreed && now->n_items == 0)
                 log_notice("Claims and guests agree again.");
 }
 

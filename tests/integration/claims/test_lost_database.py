@@ -131,6 +131,8 @@ class TestConsumers(EnvCase):
         for _ in range(2):
             self.agent.start()
             wait_until(lambda: any(UNREAD in text for text in self.agent.problems()), 30, 'the problem')
+            self.assertIn(UNREAD, self.agent.log())
+            self.assertNotIn('disagree: ' + UNREAD, self.agent.log())
             done = self.claim_another()
             self.assertEqual(done.returncode, 1, done.stdout)
             self.assertIn(UNREAD, done.stderr)
