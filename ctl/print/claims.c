@@ -635,6 +635,6 @@ void ctl_events_print(const json_t *document, CtlPage *page)
         const json_t *events = json_object_get(document, "events");
 
         if (json_array_size(events) == 0 && page->style.legend)
-                fputs("No events recorded.\n", page->output);
+                fputs("No events found.\n", page->output);
         ctl_table_print_items(events, columns, ARRAY_SIZE(columns), add_event, page);
 }

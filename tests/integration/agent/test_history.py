@@ -51,7 +51,7 @@ class TestHistory(AgentCase):
         self.assertIn('demo: VCPU=2', shown)
         self.assertIn('from consumer ' + consumer, shown)
         nothing = agent.ctl('history', '4711', check=False)
-        self.assertEqual((nothing.returncode, nothing.stdout), (1, 'No events recorded.\n'))
+        self.assertEqual((nothing.returncode, nothing.stdout), (1, 'No events found.\n'))
 
         before = self.events(agent)
         agent.restart('synced')

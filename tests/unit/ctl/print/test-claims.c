@@ -169,7 +169,7 @@ static void test_events(void **state)
                   .has = { "\\x1b[2J", "smoke\\x0a\\xe2\\x80\\xae" } },
                 { "{'events': [" CLAIMED "," MOVED "]}", .has = { "1min ago", "11111111…" },
                   .width = 80 },
-                { "{'events': []}", .text = "No events recorded.\n" },
+                { "{'events': []}", .text = "No events found.\n" },
         };
 
         check_rows(ctl_events_print, rows, ARRAY_SIZE(rows));
