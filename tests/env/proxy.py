@@ -183,7 +183,7 @@ class _Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
     allow_reuse_address = True
-    request_queue_size = 64
+    request_queue_size = 511
 
     def shutdown_request(self, request):
         """Closes a connection normally, or with a RST if a fault cut it."""

@@ -13,6 +13,7 @@ from recorder import Recorder
 
 class _Server(socketserver.ThreadingMixIn, wsgiref.simple_server.WSGIServer):
     daemon_threads = True
+    request_queue_size = 511  # as Apache has it. With the default of 5, connections of a fleet wait for their next SYN
 
 
 class _WritersInTurn:
