@@ -7,8 +7,9 @@
  * until its answer. PrepareGuest() can wait for a partition of devices, as a WaitingGuest, but not
  * for Placement. The other methods answer at once. A claim that the consumer had before is answered
  * again, without a log message and without a notice to the watcher of the claim service.
- * PrepareGuest() recognises it by its time, so after the clock was set back it can count as new. If
- * PrepareGuest() ends an earlier claim, it logs this and notifies the watcher.
+ * PrepareGuest() recognises it by its time (reply_prepared()). If the clock was set back, a claim
+ * whose time falls into the call counts as new. If PrepareGuest() ends an earlier claim, it logs
+ * this and notifies the watcher.
  *
  * Tests: tests/integration/claims/test_claims.py tests/integration/agent/test_bus_documents.py */
 
@@ -405,9 +406,9 @@ static void on_looked(int result, const Claim *claim, bool is_new, const Error *
 }
 
 /* If waits is true, first waits for the guests as a claim of the same request does
- * (claim_queue_refresh()). A claim of a placed guest can refresh the host, too, but Explain() does
- * not. For users other than root and the agent's own user, waits is false: they must not make the
- * agent ask libvirt. */
+ * (claim_queue_refresh()). Explain() omits the second wait of a claim: a placed claim that
+ * does not fit also waits for CLAIM_REFRESH_HOST. For users other than root and the agent's own
+ * user, waits is false: they must not make the agent ask libvirt. */
 int bus_explain(sd_bus_message *call, const BusConfig *config, bool waits, sd_bus_error *error)
 {
         _cleanup_(waiting_call_freep) WaitingCall *waiting = NULL;
@@ -591,8 +592,8 @@ static int read_guest(sd_bus_message *call, const HostFacts *facts, Guest *guest
                                                                                  : 0;
 }
 
-/* Logs the reason why the claim was rejected, so that libvirt's hook prevents the start of the
- * guest. */
+/* Logs the guest and the reason why its claim was rejected. The error that answers PrepareGuest()
+ * makes libvirt's hook prevent the start. */
 static void note_refused(const Guest *guest, const Error *words)
 {
         log_event(LOG_WARNING, MESSAGE_GUEST_REFUSED,
@@ -688,10 +689,10 @@ static int wait_for_partition(sd_bus_message *call, ClaimService *service, const
         return r < 0 ? r : 1;
 }
 
-/* Answers PrepareGuest(). A claim that was created before begin_usec (CLOCK_REALTIME, when the call
- * began) is not new, and is not logged. Neither is one of the future, which is from before the
- * clock was set back. A cordon does not prevent the start. If a partition of the claim is not
- * active, the answer follows later. */
+/* Answers PrepareGuest(). Logs and announces the claim if it was created between begin_usec
+ * (CLOCK_REALTIME, when the call began) and now. A claim with a later time is an old one: the clock
+ * was set back after its creation. A cordon does not prevent the start. If a partition of the claim
+ * is not active, the answer follows later. */
 static int reply_prepared(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
                           const Guest *guest, uint64_t begin_usec, bool cordoned,
                           const Claim *claim)
