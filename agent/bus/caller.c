@@ -2,9 +2,10 @@
 
 /* Identifies callers for the journal, and asks polkit for the rights of those that are neither root
  * nor the agent's own user. The list of a Polkit has one question for each call that waits for
- * polkit. A question owns a reference to its call until the answer arrives or the connection ends.
- * dbus-daemon keeps a pending reply for each question, and limits their number. So the number of
- * questions is bounded, for each user and in total. */
+ * polkit. A question owns a reference to its call until polkit's answer arrives. If the agent's bus
+ * connection ends before, the call gets no answer. dbus-daemon keeps a pending reply for each
+ * question, and limits their number. So the number of questions is bounded, for each user and in
+ * total. */
 
 #include "agent/bus/caller.h"
 
@@ -186,7 +187,8 @@ static Question *question_new(Polkit *polkit, sd_bus_message *call, uid_t uid,
         return question;
 }
 
-/* Returns true if the user can have another open question. */
+/* Returns true if the user can have another open question. Otherwise bus_caller_guard() answers the
+ * call with the error LimitsExceeded. */
 static bool has_capacity(const Polkit *polkit, uid_t uid)
 {
         size_t n = 0, n_of_user = 0;
