@@ -5,8 +5,9 @@
  * time. A child cannot ask a person, so the parent asks once for all hosts before a verb with the
  * option --yes. The parent collects the outputs and prints them in the order of the command line,
  * as sections or as one JSON document. The exit code is the worst one of the hosts (worse()). If a
- * child cannot be started, the run fails and prints no outputs, also of hosts where the verb ran.
- * Limit: output that is no JSON, and all output after it, is left out of the JSON document. */
+ * child cannot be started, or its output cannot be read, the run fails. It kills the children that
+ * still run, and prints no outputs, also of hosts where the verb ran. Limit: output that is no
+ * JSON, and all output after it, is left out of the JSON document. */
 
 #include "ctl/verbs/verbs.h"
 
@@ -104,7 +105,7 @@ static json_t *make_document(const CtlChild *children, size_t n)
 }
 
 /* Prints the output of each host below a line with its name. Errors go to standard error. With
- * --quiet, hosts without output and errors are left out. */
+ * --quiet, omits a host that has neither output nor errors, whatever its exit code is. */
 static void print_texts(Ctl *ctl, const CtlChild *children, size_t n)
 {
         FILE *output = ctl->page.output;
