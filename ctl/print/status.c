@@ -25,8 +25,8 @@ static bool has_text(const json_t *object, const char *key)
         return ctl_json_text(object, key)[0] != '\0';
 }
 
-/* Returns the number of pending writes of one kind: writes, removals or moves. An agent of release
- * 0.2 has it under another name. */
+/* Returns the number of pending writes of one kind: writes, removals or moves. In the status of an
+ * agent of release 0.2, the number has another name. Returns 0 if it is under neither name. */
 static uint64_t get_pending(const json_t *status, const char *kind)
 {
         char name[32], old_name[32];
@@ -143,7 +143,9 @@ static void print_sync(const json_t *status, CtlPage *page)
                                "The user lacks the role service, so the agent cannot reshape");
 }
 
-/* Prints the figures of the agent. Pending writes are shown only if there are any. */
+/* Prints the decision about the local disk, the numbers of providers, claims, pending writes and
+ * requests to Placement, and the version. Omits a decision without a text, pending writes if there
+ * are none, and the requests of a standalone host. */
 static void print_figures(const json_t *status, CtlPage *page)
 {
         uint64_t writes = get_pending(status, "writes"), removals = get_pending(status, "removals"),
@@ -173,8 +175,9 @@ static void print_figures(const json_t *status, CtlPage *page)
                        ctl_json_text(status, "version"));
 }
 
-/* Prints "compute-agent on HOST: SUMMARY" behind INDENT columns, wrapped at the terminal's width.
- * Only the summary has the colour, so the place where it begins is found after wrapping. */
+/* Prints a mark and "compute-agent on HOST: SUMMARY" behind it, wrapped at the terminal's width.
+ * The mark and the summary have the colour, but not the text between them. So the place where the
+ * summary begins is found after wrapping. */
 static void print_running(const char *node, const char *summary, CtlColour colour, CtlPage *page)
 {
         _cleanup_free_ char *text =
