@@ -18,9 +18,10 @@
 
 static const char disk_class[] = "DISK_GB";
 
-/* Decides about the local disk. present: DISK_GB of the root in Placement, or NULL. If Placement
- * has DISK_GB and its allocated amount is unknown, the inventory is withheld and not left out.
- * Placement would reject the removal of an allocated inventory. */
+/* Decides about the local disk. present: DISK_GB of the root in Placement, or NULL. DISK_GB that
+ * must leave the tree is withheld, and not left out, in two cases: a claim has some of it, or
+ * Placement has it and it is or might be allocated. Placement rejects the removal of an allocated
+ * inventory. */
 static LocalDisk decide_local_disk(const TreeMaker *maker, const Inventory *present)
 {
         int option = maker->config->report_local_disk; /* HostLocalDisk */
@@ -39,8 +40,8 @@ static LocalDisk decide_local_disk(const TreeMaker *maker, const Inventory *pres
 }
 
 /* Describes the decision in one sentence without full stop: DISK_GB is left out, or it is still in
- * the tree and withheld because it is allocated. The text names the sharing provider with DISK_GB
- * and the allocated amount. It is "" for LOCAL_DISK_OFFERED. */
+ * the tree and withheld because it is or might be allocated. The text names the reason, which is
+ * the sharing provider if one is known, and a known amount. It is "" for LOCAL_DISK_OFFERED. */
 static void describe_local_disk(const TreeMaker *maker, LocalDisk decision,
                                 char text[static LOCAL_DISK_TEXT_MAX])
 {
@@ -148,11 +149,12 @@ static void edit_local_disk(const TreeMaker *maker, const ProviderTree *base, Pr
         describe_local_disk(maker, made->local_disk, made->local_disk_words);
 }
 
-/* Sets *ret to base without the reservations of device cordons and retained inventories. This is
- * base itself (borrowed) if base has none of them, else a copy of tree, which *ret_copy owns.
- * Leaves *ret NULL without maker->retained, and for a reshape with consumers. In such a reshape the
- * driver keeps the allocated inventories itself. They must not be reserved until the consumers have
- * moved, because Placement checks the capacity of each amount that it writes. */
+/* Removes the reservations of retained inventories from tree, a copy of base without those of
+ * device cordons. Sets *ret to base itself (borrowed) if tree still equals it, else to a copy of
+ * tree, which *ret_copy owns. Leaves *ret NULL without maker->retained, and for a reshape with
+ * consumers. In such a reshape the driver keeps the allocated inventories itself. They must not be
+ * reserved until the consumers have moved, because Placement checks the capacity of each amount
+ * that it writes. */
 static int make_before(const TreeMaker *maker, const DriverReshape *reshape,
                        const ProviderTree *base, ProviderTree *tree, const ProviderTree **ret,
                        ProviderTree **ret_copy)
@@ -186,8 +188,8 @@ static int want_missing(const TreeMaker *maker, const RetainedTrees *trees)
         return 0;
 }
 
-/* Retains each inventory that Placement has, that is or might be in use, and that no other part
- * made. */
+/* Retains the inventories that Placement has, that are or might be in use, and that no other part
+ * made (retained_apply()). */
 static int retain(const TreeMaker *maker, const RetainedTrees *trees, ProviderTree *tree,
                   Error *reterr)
 {
@@ -221,7 +223,8 @@ static int finish(const TreeMaker *maker, const RetainedTrees *trees, ProviderTr
         return r;
 }
 
-/* Returns the facts about devices that no snapshot has. Returns NULL if they are unknown. */
+/* Updates the facts about devices that a snapshot lacks, such as those of claims and cordons, and
+ * returns them (device_watch_note_facts()). Returns NULL if they are unknown. */
 static const DeviceFacts *note_facts(const TreeMaker *maker, const Snapshot *snapshot)
 {
         _cleanup_(string_set_done) StringSet left = STRING_SET_INIT;
