@@ -78,8 +78,8 @@ static int add_device(DeviceLedger *ledger, LedgerDevice **ret)
         return 0;
 }
 
-/* Compares two states of a device, without the texts and sets that note_other(), note_class() and
- * their siblings compare. */
+/* Compares two states of a device, without the class, the traits, the members and "other". The
+ * note_*() functions of these members compare them. */
 static bool is_as_before(const LedgerDevice *a, const LedgerDevice *b)
 {
         return uuid_equal(&a->provider, &b->provider) && uuid_equal(&a->parent, &b->parent) &&
@@ -455,9 +455,8 @@ static bool is_published(const Update *update, const Provider *provider)
 }
 
 /* Stores the identity of the present device. A serial number that is read later completes it. One
- * that cannot be read now does not replace a known one. That of another device is stored when
- * Placement has its class, or lacks the provider: until then the allocations there are of the
- * former device. */
+ * that cannot be read now does not replace a known one. The identity of another device replaces the
+ * stored one if is_published(). Until then, Placement's allocations are of the former device. */
 static void note_identity(const Update *update, const Provider *provider,
                           const SnapshotDevice *there, LedgerDevice *device)
 {
@@ -705,11 +704,11 @@ static bool is_present(const Update *update, const LedgerDevice *device,
         return provider && provider->n_inventories > 0 && !device->other[0] && there;
 }
 
-/* Returns true if the device reports that it cannot create a vGPU of a configured type now. Two
- * causes exist: a vGPU of another type exists on it, or [mdev_TYPE] max_instances is reached. The
- * tree can also have an older shape, without the provider of a card. Types of a card, or of a
- * parent of mdevs, that cannot be read give false. A function that becomes a vGPU without an mdev
- * always gives true, because only the older shape has a provider for it. */
+/* Returns true if the types of a listed device without capacity in the tree were read. Then it
+ * cannot create a vGPU of a configured type now: a vGPU of another type exists on it, or
+ * [mdev_TYPE] max_instances is reached. Or the tree has an older shape, without the provider of the
+ * card. Always true for a function that becomes a vGPU without an mdev: only the older shape has a
+ * provider for it. False if the types of a card, or of a parent of mdevs, cannot be read. */
 static bool is_exhausted(const Update *update, const LedgerDevice *device,
                          const SnapshotDevice *there)
 {
@@ -745,9 +744,9 @@ static bool is_held_in_placement(const Update *update, const LedgerDevice *devic
 }
 
 /* Returns true if a device that is not present must stay in the tree, by the rules in the header.
- * The order of the conditions matters. Another device at the place comes first. For a listed device
- * the configuration comes next, before the uses. For all others the uses come before the
- * configuration, and the configuration before time. */
+ * The order of the conditions matters. The name of the provider comes first, then another device at
+ * the place. For a listed device the configuration comes next, before the uses. For all others the
+ * uses come before the configuration, and the configuration before time. */
 static bool is_expected(const Update *update, const LedgerDevice *device,
                         const SnapshotDevice *there)
 {
