@@ -31,9 +31,8 @@
 #define CHANGE_SETTLE_MAX_USEC (2 * USEC_PER_SEC)
 #define TIMER_ACCURACY         (250 * USEC_PER_MSEC)
 
-/* Pause between polls while the first publication waits for devices; pause of begin_soon(). */
-#define SETTLE_POLL_USEC USEC_PER_SEC
-#define BREATH_USEC      USEC_PER_MSEC
+#define SETTLE_POLL_USEC USEC_PER_SEC  /* between polls while the publication waits for devices */
+#define BREATH_USEC      USEC_PER_MSEC /* pause in which CYCLE_END serves calls */
 
 /* Age at which the consumers of lost inventories are read again without another reason. */
 #define HOLDERS_AGE_USEC (600 * USEC_PER_SEC)
@@ -142,7 +141,8 @@ static const char *find_hindrance(const Tracker *tracker)
 }
 
 /* Returns true if this cycle does not check Placement, because nothing has changed for long. A
- * cycle with an own reason always checks: a request, a change of the host or its tree, an audit. */
+ * cycle with an own reason checks: a request, a change of the host or its tree, an audit. But such
+ * a reason does not end a pause: is_quiet() comes first, and only a waiter prevents it. */
 static bool skips_check(Tracker *tracker)
 {
         if (tracker->n_waiters > 0 || tracker->cycle.wanted ||
@@ -234,10 +234,10 @@ static int begin_attempt(Tracker *tracker, Error *reterr)
 }
 
 /* Opens the claim database if necessary, makes the tree from the poll, and decides about the scope
- * of the cycle. If memory runs out, or the tree of a standalone host cannot be made or
- * reshaped, the scope stays CYCLE_PLACEMENT, and the error ends the phase. After another failure to
- * make the tree, the cycle continues with the last tree. Passes the reason of a cycle without
- * Placement to a requested audit. */
+ * of the cycle. If memory runs out, or the tree of a standalone host cannot be made or reshaped,
+ * the error ends the phase as a failure, and no scope is chosen: it keeps its initial value,
+ * CYCLE_PLACEMENT. After another failure to make the tree, the cycle continues with the last tree.
+ * Passes the reason of a cycle without Placement to a requested audit. */
 static int done_poll(Tracker *tracker, Error *reterr)
 {
         OrderFacts *facts = &tracker->cycle.facts;
@@ -550,13 +550,14 @@ static void on_compared(void *userdata)
 
 /* Compares claims and guests, and repairs differences. Reads the consumers in Placement on whose
  * allocations a decision depends (agent/guests/comparison.h). After a warm start that needs no
- * audit, it reads what the last process would have read. Counts as skipped in a dry run, and if the
- * comparison has ended when comparison_run_begin() returns. */
+ * audit, it reads what the last process would have read. Counts as skipped in a dry run, and if
+ * comparison_run_begin() returns 0: nothing is due, it has ended already, or memory is short. */
 static int begin_consumers(Tracker *tracker, Error *reterr)
 {
         bool asks;
 
-        /* Only once: a later comparison can have found that the allocations must be read. */
+        /* The stamp is restored only once. A later comparison can have cleared it, because the
+         * allocations must be read. */
         if (tracker->spares_audit && tracker->warm.held_stamp > 0 &&
             reporter_get_statistics(tracker->reporter)->is_restored) {
                 claim_service_restore_held(tracker->maker.claims, tracker->warm.held_stamp);
@@ -726,9 +727,8 @@ static int begin_soon(Tracker *tracker, Error *reterr)
 
 /* Reconciles claims and guests without a read of Placement, after calls that have arrived were
  * served. If a check was skipped, differences that need answers are left to the next cycle
- * (was_calm()). This is the last phase with work, because claims name providers by uuid, and
- * Placement can have other uuids than the host expects. Skipped if nothing is due, and in a dry
- * run. */
+ * (was_calm()). This phase follows all that read Placement: claims name providers by uuid, and a
+ * read can show other uuids than the host expects. Skipped if nothing is due, and in a dry run. */
 static int begin_reconcile(Tracker *tracker, Error *reterr)
 {
         ReconcileAccess word = !tracker->config.reporter ? RECONCILE_NO_PLACEMENT
