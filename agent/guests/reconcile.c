@@ -38,10 +38,8 @@
 /* The work of one turn ends at the first step that ends after this time. */
 #define TURN_USEC (10 * USEC_PER_MSEC)
 
-/* The actions of one transaction: their maximum number, and the time after which no further action
- * begins. */
-#define GROUP_MAX  32
-#define GROUP_USEC (10 * USEC_PER_MSEC)
+#define GROUP_MAX  32                   /* most actions of one transaction */
+#define GROUP_USEC (10 * USEC_PER_MSEC) /* no action is added to a transaction after this time */
 
 /* Changes interrupt no more from this listing of a comparison on: it and all later ones read all
  * claims in one call. */
@@ -290,7 +288,8 @@ static int collect_wanted(const Reconcile *reconcile, ClaimWanted *ret)
         return 0;
 }
 
-/* Returns true if the file cannot be used. Then the other actions would only wait as long again. */
+/* Returns true if the result of an action means that the database file cannot be used. No further
+ * action is tried then, because each would wait as long for the file. */
 static bool is_of_file(int r)
 {
         return r == -EBUSY || r == -ESTALE || r == -EUCLEAN;
