@@ -244,7 +244,8 @@ bool health_record_remove(HealthRecord *record, const char *device, const char *
         return true;
 }
 
-/* Iterates backward, because it removes reports. The words are made again only after a removal. */
+/* Removes the reports that do not last and are of another boot. Iterates backward because of the
+ * removals. The words are made again only after a removal. */
 bool health_record_end_boot(HealthRecord *record, const char *boot_id)
 {
         size_t n = record->n_reports;
