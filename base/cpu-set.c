@@ -147,7 +147,8 @@ static const char *skip_spaces(const char *text)
         return text;
 }
 
-/* Reads a number below CPU_SET_MAX and moves *text behind it. -EINVAL without a digit, -ERANGE. */
+/* Reads a number and moves *text behind it. Returns -EINVAL without a digit, or -ERANGE for a
+ * number from CPU_SET_MAX on. cpu_set_parse() returns -EINVAL for both, with different words. */
 static int parse_cpu(const char **text, unsigned *ret)
 {
         const char *c = *text;

@@ -79,7 +79,8 @@ int json_read_i64(const json_t *object, const char *key, int64_t *ret, Error *re
         return 0;
 }
 
-/* Reads a signed integer first: jansson rejects integers above INT64_MAX. */
+/* Reads the member as a signed integer, and rejects a negative one. It cannot be larger than
+ * INT64_MAX: jansson rejects a text with such an integer. */
 int json_read_u64(const json_t *object, const char *key, uint64_t *ret, Error *reterr)
 {
         int64_t value;
@@ -148,8 +149,9 @@ static int read_optional_u64(const json_t *object, const char *key, uint64_t *va
         return json_object_get(object, key) ? json_read_u64(object, key, value, reterr) : 0;
 }
 
-/* Fields are read into a record with Placement's defaults, so a missing field keeps its default.
- * Then the whole record is checked against the limits of Placement's schema. */
+/* Requires "total". The other fields are read into a record with Placement's defaults, so a missing
+ * one keeps its default. Then the whole record is checked against the limits of Placement's
+ * schema. */
 int inventory_from_json(const json_t *object, Inventory *ret, Error *reterr)
 {
         Inventory inventory = INVENTORY_DEFAULT(0);

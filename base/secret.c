@@ -7,8 +7,8 @@
  * its header. A free block serves only requests of its size, and is never split or joined. Pages
  * whose MADV_DONTDUMP fails are still used.
  *
- * The small blocks save time: libcurl allocates a buffer of 16 KiB and one byte for each request.
- * Mapping and unmapping its pages took a quarter of the client's CPU time.
+ * The small blocks save time: libcurl allocates buffers of about 16 KiB for each request. Mapping
+ * and unmapping their pages took a quarter of the client's CPU time.
  *
  * The state (lists and region) is global because libcurl's allocation functions have no context
  * argument. A mutex protects it.
