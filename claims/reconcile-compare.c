@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Compares a claim with its guest: amounts, devices, and then cells and CPUs. Each difference adds
- * a problem, but only the first one of guest CPUs and of pinned host CPUs, and of each cell. The
- * function reconcile_check_devices() compares the devices of both with those of the host. Its
- * problems are devices that are gone, other or missing vGPU types, and other devices at the
- * addresses. A guest has up to two definitions: the one that runs, and the persistent one, which
- * its next start uses. The claim must have each mdev of either one, and each PCI device that this
- * host offers. The text of a problem contains only values that stay equal while the problem lasts,
- * because texts identify problems. Amounts of 0 in a claim are not compared, because the host might
- * not count the class. Only cells and guest CPUs of the claim's layout are compared with the
- * guest's.
+ * a problem, with three exceptions. Only the first difference is added of the guest CPUs, of the
+ * other pinned host CPUs, and of each cell. The function reconcile_check_devices() compares the
+ * devices of both with those of the host. Its problems are devices that are gone, other or missing
+ * vGPU types, and other devices at the addresses. A guest has up to two definitions: the one that
+ * runs, and the persistent one, which its next start uses. The claim must have each mdev of either
+ * one, and each PCI device that this host offers. The text of a problem contains only values that
+ * stay equal while the problem lasts, because texts identify problems. Amounts of 0 in a claim are
+ * not compared, because the host might not count the class. Only cells and guest CPUs of the
+ * claim's layout are compared with the guest's.
  *
  * Tests: tests/unit/claims/test-reconcile.c tests/unit/claims/test-follow.c */
 
@@ -333,7 +333,7 @@ static int add_claimed_pci(const Pair *pair, const char *address)
                            "claim %" PRId64 " names PCI device %s, which this host does not list",
                            pair->claim->id, address);
         if (!domain_has_pci(pair->domain, address))
-                return 0; /* reconcile_compare() adds this problem if the claim is confirmed */
+                return 0; /* compare_pci() adds the problem if it compares this claim */
         return add(pair, "PCI device %s of guest %.60s is no longer on this host", address,
                    pair->domain->name);
 }
