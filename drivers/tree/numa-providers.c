@@ -79,7 +79,8 @@ bool numa_is_at_root(const HostConfig *config, const char *resource_class)
                (strcmp(resource_class, "VCPU") == 0 || strcmp(resource_class, "MEMORY_MB") == 0);
 }
 
-/* Checks of the cells */
+/* Checks of the cells. numa_check() fails if there are none, or if two have the same CPU. The
+ * other failed checks are problems that it lists, and the host is reported. */
 
 static int add_cpus(const SnapshotCell *cell, CpuSet *ret)
 {
@@ -121,7 +122,8 @@ static int check_cell_cpus(const Snapshot *snapshot, const SnapshotCell *cell, C
         return 0;
 }
 
-/* Returns -EINVAL for a set with a CPU that is in no cell. Such a CPU would be in no provider. */
+/* Returns -EINVAL for a set with a CPU that is in no cell, which numa_check() lists as a problem.
+ * Such a CPU is in no provider. */
 static int check_covered(const char *kind, const CpuSet *set, const CpuSet *all, Error *reterr)
 {
         if (cpu_set_is_subset(set, all))
@@ -152,7 +154,8 @@ static int check_pages(const HostConfig *config, const SnapshotCell *cell, Error
         return 0;
 }
 
-/* Returns -EINVAL if the host has memory but no cell has any. */
+/* Returns -EINVAL if the host has memory but no cell has any, which numa_check() lists as a
+ * problem. */
 static int check_memory(const Snapshot *snapshot, Error *reterr)
 {
         for (size_t i = 0; i < snapshot->n_cells; i++)
@@ -260,9 +263,9 @@ static uint64_t cell_memory_mb(const Shares *shares, const SnapshotCell *cell)
 }
 
 /* Sets the inventory of a class, unless the amount is 0. Without a configured ratio, that of "from"
- * or heir stays (class_amount_record()). The reserved amount is limited to the total, because the
- * host's is shared out over offered cells only. Placement rejects an inventory that reserves
- * more. */
+ * or heir stays (class_amount_record()). The reserved amount is limited to the total, because
+ * Placement rejects an inventory that reserves more. Only the offered cells share the host's
+ * reserved amount, so a part can exceed the total of its cell. */
 static int set_amount(const ClassAmount *amount, const Provider *heir, Provider *from, Provider *to,
                       Error *reterr)
 {
@@ -428,7 +431,7 @@ static int collect_heir(TreeUpdate *update)
 
                 if (!numa_is_cell(update->tree, update->root, provider, &cell))
                         continue;
-                /* -EINVAL: invalid values are not inherited */
+                /* provider_set_inventory() rejects invalid values (-EINVAL): skip them */
                 for (size_t j = 0; r != -ENOMEM && j < provider->n_inventories; j++)
                         r = provider_set_inventory(&update->heir,
                                                    provider->inventories[j].resource_class,
