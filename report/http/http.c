@@ -43,7 +43,7 @@ struct HttpTransfer {
         void (*done)(int result, const HttpResponse *response, const Error *error, void *userdata);
         void *userdata;
         bool writes;
-        bool stands; /* active and stalled, when on_watch() last found a crowd */
+        bool stands; /* stalled when on_watch() last shrank the lanes, and still active */
         uint64_t started_usec;
         unsigned endpoint_number; /* number of the endpoint that the handle was set up for */
         HttpEndpoint replaced; /* the endpoint of the handle, if the client has another one since */
@@ -244,7 +244,8 @@ static void active_ended(HttpTransfer *transfer, CURLcode code)
 }
 
 /* Receives the end of one transfer from the loop. With easy NULL the loop is broken, and all active
- * transfers end. */
+ * transfers end. start_queued() ends those that are queued, unless a request replaces the loop
+ * first. */
 static void on_ended(CURL *easy, CURLcode code, void *userdata)
 {
         HttpClient *client = userdata;
@@ -390,7 +391,8 @@ int http_client_new(HttpClient **ret, sd_event *event, const HttpConfig *config,
         return 0;
 }
 
-/* Gives the present endpoint to the transfers that began with it, because an error names it. */
+/* Copies the endpoint, before it is replaced, to the transfers of the list that began with it
+ * (HttpTransfer.replaced). Their errors name it. */
 static int keep_endpoint(const HttpClient *client, const TransferList *list)
 {
         HttpTransfer *transfer;
