@@ -21,9 +21,9 @@
  * counts.
  *
  * Invariants: at most one exchange is under way. A token is used until a new one replaces it or
- * until its end, also if its renewal fails, unless Placement rejects it. A rejected token that was
- * never accepted and was not due for renewal is replaced after a pause, because the next one would
- * probably be rejected too. */
+ * until its end, also if its renewal fails, unless Placement rejects it. Then the token is dropped.
+ * If Placement never accepted it and its renewal was not due, a pause precedes the request for the
+ * next one, because Placement would probably reject that one too. */
 
 #include "report/keystone/auth.h"
 
@@ -61,8 +61,9 @@ struct Auth {
         KeystoneToken token; /* header NULL: no token */
         uint64_t serial;     /* number of the present token */
         uint64_t renew_usec, end_usec;
-        bool proven;             /* Placement accepted the token */
-        bool doubted;            /* Placement was not at the endpoint of the token */
+        bool proven;  /* Placement accepted the token */
+        bool doubted; /* Placement was not at the endpoint of the token; the next exchange looks
+                         the endpoint up again */
         uint64_t may_doubt_usec; /* the endpoint cannot be doubted again before this time */
 
         int failure; /* last failure: ReportOutcome or negative errno; 0: none since the token */
@@ -97,8 +98,9 @@ static bool is_alive(const Auth *auth)
 }
 
 /* Replaces the token and computes its times. The lifetime is Keystone's, counted from the request,
- * so the clocks of the two hosts need not agree. A short-lived token is renewed in its last quarter
- * and dropped in its last eighth. */
+ * so the clocks of the two hosts need not agree. The renewal is due RENEW_EARLY_USEC before the
+ * end of the lifetime, or a quarter of it if that is shorter. The token is dropped STOP_EARLY_USEC
+ * before the end, or an eighth. */
 static void take_token(Auth *auth, KeystoneToken *token)
 {
         uint64_t lifetime = token->lifetime_usec, asked = auth->asked_usec;
@@ -128,7 +130,8 @@ static uint64_t next_pause(uint64_t *last_usec, uint64_t first_usec, uint64_t ma
         return *last_usec;
 }
 
-/* Starts a pause and keeps the failure for the requests that come in it. */
+/* Starts a pause and keeps the failure. In the pause, auth_get() returns it to requests, unless
+ * there is still a valid token. */
 static void note_failure(Auth *auth, int failure, const Error *error, uint64_t pause)
 {
         auth->failure = failure;
@@ -264,7 +267,7 @@ static int hand_out(const Auth *auth, AuthPass *ret)
         return 0;
 }
 
-/* Returns the failure of the last exchange during the pause after it. */
+/* Returns the last failure to a request that comes without a valid token in the pause after it. */
 static int refuse(const Auth *auth, uint64_t now, Error *reterr)
 {
         uint64_t wait_sec = (auth->retry_usec - now + USEC_PER_SEC - 1) / USEC_PER_SEC;
@@ -278,9 +281,9 @@ static int refuse(const Auth *auth, uint64_t now, Error *reterr)
 }
 
 /* Decides between three results: hand out the token, wait for an exchange (-EAGAIN), or report the
- * last failure. Outside of a pause an exchange starts if there is no token, a renewal is due or the
- * endpoint is doubted. With a valid token the requests wait only for the exchange of a doubted
- * endpoint. */
+ * last failure. Outside of a pause an exchange starts if there is no valid token, a renewal is due
+ * or the endpoint is doubted. While there is a valid token, requests get it also during an
+ * exchange, unless the endpoint is doubted: then they wait. */
 int auth_get(Auth *auth, AuthPass *ret, Error *reterr)
 {
         bool alive, due, paused;
