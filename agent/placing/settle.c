@@ -5,12 +5,16 @@
  * a round, and moving.c settles moves. Each task reads the consumer first. A pure function of
  * agent/placing/decide.h then decides by the allocations that Placement has. A task changes the
  * claim database only after Placement has answered, except that a write is marked as sent before it
- * is sent. A removal ends without a write if another writer placed the allocations again. Within
- * CLAIM_REMOVAL_SOON_USEC after the end of the claim, allocations count as left by it, unless the
- * removal is late. A removal of other allocations stays pending while the agent's write can still
- * arrive, and while a guest is here that would lose the allocations. It also ends without a write
- * if nothing is left, or another claim of the consumer owns the allocations. A pending write waits
- * while the allocations of its consumer are those of a removal, whose task writes both. */
+ * is sent.
+ *
+ * A removal ends without a request if another writer placed the allocations again. It also ends if
+ * nothing is left, or another claim of the consumer owns the allocations, but not while the ended
+ * claim's own write can still arrive. Allocations count as left by the claim within
+ * CLAIM_REMOVAL_SOON_USEC after its end (not if the removal is late, see ClaimRemovalState), and if
+ * claim_share_is_ours(). The removal of such allocations stays pending while a guest of the
+ * consumer is here without a claim. A pending write waits while Placement has allocations that a
+ * removal must remove: the task of the removal then replaces them by those of the claim in one
+ * request. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -26,7 +30,8 @@
 
 /* Sets the write state of the task's claim. reported is the state of the consumer by which the
  * agent's write is recognised later (claim_share_reported()). NULL: the stored one stays. Returns
- * CLAIM_E_NOT_FOUND if the claim has ended since the task began. */
+ * CLAIM_E_NOT_FOUND if the claim has ended, or its write state has changed, since the task read
+ * it. */
 static int mark_write(ClaimTask *task, ClaimWriteState write_state, const ClaimReported *reported,
                       Error *reterr)
 {
@@ -80,7 +85,8 @@ static int write_late(ClaimTask *task, const HostView *view, Error *reterr)
 
 /* Returns 1 for an evacuated guest, given that its consumer has no allocations here: it has some
  * elsewhere, and the guest, which ran here, does not run here any more. Returns -EAGAIN if the
- * guest was not read yet, else 0, also if the guest can be no domain. */
+ * guest was not read yet. Returns 0 otherwise, also if the claim can have a guest that is no
+ * domain. */
 static int is_gone(const ClaimTask *task)
 {
         const ClaimService *service = task->queue->config.service;
@@ -133,8 +139,8 @@ static uint64_t age_usec(const Claim *ended)
 }
 
 /* Decides about the allocations that an ended claim left to the consumer in task->seen. ended is
- * the claim; NULL: it is no longer in the database. The caller sets late, inherited and has_guest
- * of state. */
+ * the claim; NULL: it is no longer in the database. The caller sets the members late, inherited and
+ * has_guest of state (decide.h explains them), and this function the others. */
 static ClaimRemovalDecision decide_removal(const ClaimTask *task, Claims *claims,
                                            const ClaimRemoval *removal, const Claim *ended,
                                            ClaimRemovalState state)
@@ -210,9 +216,10 @@ static void on_removed(int result, ConsumersAnswer *answer, const Error *error, 
                 end_removal(task);
 }
 
-/* Returns true if another claim of the consumer owns its allocations. A claim does not own them yet
- * if its write was not sent. If it was sent, the claim does not own them while they are still those
- * of the removal. *ret_unwritten is then this claim, which the caller frees. */
+/* Returns true if another claim of the consumer owns its allocations. A claim whose write was not
+ * sent owns none. A claim whose write was sent owns none while they are still those of the removal.
+ * Sets *ret_unwritten to the first claim of these two kinds, if there is one. The caller frees
+ * it. */
 static bool has_successor(const ClaimTask *task, Claims *claims, const HostView *view,
                           Claim **ret_unwritten)
 {
@@ -306,7 +313,8 @@ static void settle_removal(ClaimTask *task)
         claim_task_read(task, &task->consumer, &task->seen, continue_removal);
 }
 
-/* Frees the claim of the last attempt: the ended one, or that which it wrote. */
+/* Frees the claim of the last attempt, because the next one reads it again. This is the ended
+ * claim, or the other claim that remove_share() wrote in its place. */
 static void forget_claim(ClaimTask *task)
 {
         task->claim = claim_free(task->claim);
