@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Runs the handler of a method, and answers the methods of org.freedesktop.DBus.Properties. Both
- * use the vtables that are registered with sd-bus. sd-bus checks the signature of a call before it
- * runs a handler, and so does this file. The handlers check the rights of their callers. Writable
- * properties belong to root and to the agent's own user. This file ignores the offsets in a vtable.
- * Each property needs a getter, and each writable one a setter. */
+/* Runs the handler of a method, and answers the methods of org.freedesktop.DBus.Properties.
+ * Handlers and properties come from the vtables that are registered with sd-bus. sd-bus checks the
+ * signature of a call before it runs a handler, and so does this file. The handlers check the
+ * rights of their callers. Only root and the agent's own user can set a property. This file ignores
+ * the offsets in a vtable. Each property needs a getter, and each writable one a setter. */
 
 #include "agent/bus/dispatch.h"
 
@@ -182,7 +182,8 @@ static int set_property(const BusDispatch *dispatch, sd_bus_message *call, sd_bu
 
 /* Serving */
 
-/* Runs the handler of a method, with the result of the handler. */
+/* Runs the handler of a method, and returns its result. Returns a negative errno with error set if
+ * there is no such method, or if the arguments do not fit. */
 static int call_method(const BusDispatch *dispatch, sd_bus_message *call, sd_bus_error *error)
 {
         const char *member = sd_bus_message_get_member(call);
