@@ -3,10 +3,11 @@
 /* Orders the waiting calls of all senders. Senders are sorted by name. Each has the number of its
  * own last turn and of the last turn of its user. Privileged senders are served first, then the
  * sender with the smallest pair (user's turn, own turn). All connections of a user carry the same
- * user_turn, so a new connection gains nothing. A sender gets no turn while its user is unknown, or
- * does not read the answers. For the latter the queue has the unread bytes that the bus reported
- * last. It also counts, by weight, the answers that are not in such a report yet. Counts of a user
- * are sums over its connections: at most BUS_SENDERS_MAX, so the sums are computed at each use. */
+ * user_turn, so a new connection gains nothing. A sender gets no turn while its user is unknown. It
+ * also gets none while its user, on all connections together, does not read the answers
+ * (bus_call_queue_reading()). For this the queue has the unread bytes that the bus reported last.
+ * It also counts, by weight, the answers that are not in such a report yet. Counts of a user are
+ * sums over its connections: at most BUS_SENDERS_MAX, so the sums are computed at each use. */
 
 #include "agent/bus/call-queue.h"
 
@@ -133,9 +134,10 @@ typedef struct Waiting {
         size_t n_user, n_all, size;
 } Waiting;
 
-/* Counts waiting calls of unprivileged senders. The member n_user has those of the sender's user.
- * If the sender's user is known, n_all has those of all senders with a known user. If not, it has
- * those of all senders with an unknown user. size has the bytes of all calls. */
+/* Counts waiting calls of unprivileged senders; privileged ones are left out of all three members.
+ * n_user has the calls of the sender's user. If the sender's user is known, n_all has those of all
+ * senders with a known user. If not, it has those of all senders with an unknown user. size has the
+ * bytes of all of them, with a known user or not. */
 static Waiting count(const BusCallQueue *queue, const BusSender *sender)
 {
         Waiting waiting = { 0 };
