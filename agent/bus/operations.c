@@ -385,7 +385,8 @@ int bus_operations_begin(BusOperations *operations, sd_bus_message *call, const 
 
 /* Cancelling */
 
-/* Cancels one waiting call. Returns -EBUSY if it is too late. */
+/* Cancels one waiting call, and with it a requested reshape. Returns -EBUSY if it is too late, or
+ * if the method cannot be cancelled. */
 static int cancel(Waiting *waiting)
 {
         const Operation *operation = waiting->operation;
@@ -395,7 +396,7 @@ static int cancel(Waiting *waiting)
                 r = reshape_control_cancel(tracker_view(tracker_of(waiting)).reshape);
         if (r < 0)
                 return r;
-        /* The requested cycle still runs; only the call stops waiting. */
+        /* The requested cycle still runs, without a cancelled reshape. The call stops waiting. */
         tracker_sync_cancel(tracker_of(waiting), waiting);
         (void)sd_bus_reply_method_errorf(waiting->call, BUS_ERROR_CANCELLED,
                                          "The operation was cancelled");
@@ -429,7 +430,7 @@ int bus_operations_cancel(BusOperations *operations, sd_bus_message *call, sd_bu
 }
 
 /* Cordons: taking the host or a device out of use, and back. The names of a device are compared in
- * the tree, so a call for a device fails before the first poll. */
+ * a tree, so a call for a device fails while no tree of this host is known (find_tree()). */
 
 /* Sets the bus error for a result of cordon.h. */
 static int refuse_cordon(sd_bus_error *error, int r, const Error *words)
