@@ -19,9 +19,9 @@
  *
  * The position is printed after the messages of its lines, and not while a finding waits because
  * one of its rule and device was just printed (HEALTH_REPEAT_USEC). So the next start reads the
- * lines of a finding that was not printed, and can print a finding again. It does not make a
- * finding that needs cases before the entries that it reads again. It makes none about an NVMe
- * controller that has left sysfs, because the addresses of controllers are not stored.
+ * lines of a finding that was not printed, and can print a finding again. It cannot make a finding
+ * that also counts lines before those that are read again (see below). It cannot make one about an
+ * NVMe controller that has left sysfs, because the addresses of controllers are not stored.
  *
  * The lines come from the system journal of this host, from journal files in a folder, or as plain
  * lines from a named pipe. The agent cannot read /dev/kmsg, because it has no privilege; the
@@ -88,8 +88,8 @@ typedef struct KernelLog {
         int pipe_fd;
         char bytes[PIPE_SIZE];
         size_t n_bytes, begin; /* bytes of the pipe, and where the next line begins */
-        bool skips; /* the rest of a line of PIPE_SIZE bytes or more is skipped; its beginning was
-                       dropped */
+        bool skips; /* bytes are skipped up to the next newline: they end a line of PIPE_SIZE bytes
+                       or more, whose beginning was dropped */
 } KernelLog;
 
 /* The program: the sources, and the rules that are applied to them. */
@@ -158,7 +158,8 @@ static int go_to_boot(KernelLog *log)
         return r < 0 ? r : sd_journal_seek_monotonic_usec(log->journal, boot, 0);
 }
 
-/* Goes to the first entry that will be read. */
+/* Goes to the place from which the next sd_journal_next() returns the first entry that will be
+ * read. */
 static int seek(KernelLog *log)
 {
         const char *cursor = log->source.cursor;
@@ -209,8 +210,8 @@ static int open_pipe(KernelLog *log, Error *reterr)
                                 : 0;
 }
 
-/* Opens the source, and borrows its texts. Returns a negative errno with words, above all -ENOENT
- * if there is no source that can be read. */
+/* Opens the source, and borrows its texts. Returns a negative errno with words: -ENOENT if there is
+ * no source that can be read, or another one. */
 static int open_lines(KernelLog **ret, const KernelLogSource *source, Error *reterr)
 {
         _cleanup_(kernel_log_freep) KernelLog *log = calloc(1, sizeof(KernelLog));
@@ -376,7 +377,7 @@ static void helper_done(Helper *helper)
 
 /* Messages */
 
-/* Prints a message. Returns a negative errno, above all -EPIPE when the agent is gone. */
+/* Prints a message. Returns a negative errno: -EPIPE if the agent is gone, or another one. */
 static int print(const HealthMessage *message)
 {
         _cleanup_free_ char *text = health_message_to_text(message);
@@ -612,7 +613,8 @@ int main(int argc, char *argv[])
         Error error = ERROR_NULL;
         int r;
 
-        /* A write to a closed pipe is an error, and the process ends with the agent. */
+        /* Without SIGPIPE, a write to a closed pipe returns EPIPE. SIGTERM ends the process with
+         * the agent. */
         (void)signal(SIGPIPE, SIG_IGN);
         (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
         if (parse_options(&helper, argc, argv) < 0) {
