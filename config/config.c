@@ -187,8 +187,9 @@ static int has_file(const char *folder, const char *name)
         return path ? access(path, F_OK) == 0 : -ENOMEM;
 }
 
-/* Returns 1 if state_path can only be the agent's folder of an older configuration: it exists,
- * state_dir does not, and it has no folder "instances" of Nova. Returns 0 if not, or -ENOMEM. */
+/* Returns 1 if state_path can only be the agent's folder of an older configuration: it exists, the
+ * folder in config->state_dir does not, and it has no folder "instances" of Nova. Returns 0 if not,
+ * or -ENOMEM. */
 static int is_only_folder(const Config *config)
 {
         int other = has_file(config->state_dir, ""), former = has_file(config->state_path, ""),
@@ -204,8 +205,8 @@ static int is_only_folder(const Config *config)
  *
  * Up to version 0.1 [DEFAULT] state_path named this folder. If a configuration still sets
  * state_path, but not state_dir, and state_path has a claim database, the agent uses state_path
- * with a warning. The same holds if is_only_folder() is true. Two claim databases, one in each
- * folder, are an error. Blocks on the disk. */
+ * with a warning. The same holds if is_only_folder() is true. It is an error if both state_path and
+ * the folder that the agent would use otherwise have a claim database. Blocks on the disk. */
 static int choose_state_dir(Config *config, const ConfigSettings *settings, Error *reterr)
 {
         const ConfigEntry *entry = config_settings_find(settings, "DEFAULT", "state_path");
@@ -570,8 +571,8 @@ static int finish_placement(Config *config, const ConfigSettings *settings, bool
         return check_placement(config, settings, place, reterr);
 }
 
-/* Returns when local DISK_GB is left to a shared storage. In modes in which the agent does not
- * write the tree, it keeps local DISK_GB. */
+/* Returns when the agent leaves local DISK_GB to a shared storage. This is SHARING_USE_NEVER in
+ * each mode of [agent] nova in which the agent does not write the tree. */
 static SharingUse choose_disk_use(const Config *config)
 {
         static const SharingUse uses[] = {
