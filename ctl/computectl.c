@@ -8,10 +8,10 @@
  * Exit code 0 means that all output was written. With a pager, errors of the pager and of the
  * writes to it do not count. Code 2 means a wrong command line that is found before the verb runs,
  * or an unknown column of --columns. Code 5 means that the agent could not decide within its limit
- * of work, and 1 any other failure. A verb can return a code of its own. For several hosts, and for
- * those of --hosts-file, ctl_hosts_run() runs the verb in one child process for each host. So the
- * output does not depend on the length of the file. If libvirt runs this program under the name of
- * its hook, the arguments become those of the verb "hook".
+ * of work, and 1 any other failure. A verb can return a code of its own. For several hosts, and
+ * with --hosts-file also for one host, ctl_hosts_run() runs the verb in one child process for each
+ * host. So the form of the output does not depend on the length of the file. If libvirt runs this
+ * program under the name of its hook, the arguments become those of the verb "hook".
  *
  * Tests: tests/integration/ctl/test_computectl.py tests/integration/ctl/test_exit_codes.py */
 
@@ -43,7 +43,8 @@ static int fail_verb(const Ctl *ctl, Error *error, int r)
 }
 
 /* Returns the verb of the command line, or the verb that "help VERB" names. Returns NULL without a
- * verb, for an unknown one, or if parsing failed before the verb. */
+ * verb, or for an unknown one. Also returns NULL if an option is unknown or its value is wrong,
+ * because the options are parsed first. */
 static const CtlVerb *get_verb(const CtlOptions *options)
 {
         const char *const *word = (const char *const *)options->arguments;

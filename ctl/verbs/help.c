@@ -57,8 +57,8 @@ static void print_option(const CtlOption *option, FILE *output)
         print_line(left, option->help, output);
 }
 
-/* Prints the options of a verb, or (NULL) of all verbs, below a title. Without options there is no
- * title. */
+/* Prints below a title the options of a verb, or (NULL) those that every verb has. Without options
+ * there is no title. */
 static void print_options(const char *title, const char *verb, CtlPage *page)
 {
         bool any = false;
