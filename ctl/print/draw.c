@@ -11,11 +11,11 @@
  * only returns heights. Invariant: all runs return the same heights.
  *
  * LIMITATIONS: CPUs and memory are coloured by the pins and the memory binding of domains. Those of
- * a claim without a domain look free. No CPU has the colour of a guest without <vcpupin>, or of one
- * that could not be read. If such a guest has a domain, the legend marks it as not pinned. A CPU
- * shows only the first guest that is pinned to it. The slot of a virtual function shows the guest
- * of its first mdev that has one. A virtual function without its physical function is not drawn. At
- * most 256 slots of a device are drawn. */
+ * a claim without a domain look free. A domain without <vcpupin>, or that could not be read,
+ * colours no CPU, and the legend marks it as not pinned. A CPU shows only the first guest that is
+ * pinned to it. The slot of a virtual function shows the guest of its first mdev that has one. A
+ * virtual function without its physical function is not drawn. At most 256 slots of a device are
+ * drawn. */
 
 #include "ctl/print/draw.h"
 
@@ -179,8 +179,8 @@ static void choose_colour(char colour[static 8], size_t index)
         snprintf(colour, 8, "#%02x%02x%02x", rgb[sector][0], rgb[sector][1], rgb[sector][2]);
 }
 
-/* Checks whether the claim belongs to the holder. The consumer of a migration's claim is not its
- * guest, which has the name of a domain. */
+/* Checks whether the claim belongs to the holder. The claim of a migration has the migration as its
+ * consumer; its "guest" is the name of the domain that migrates. */
 static bool has_claim(const Holder *holder, const json_t *claim)
 {
         return strcmp(holder->consumer, ctl_json_text(claim, "consumer")) == 0 ||
@@ -300,7 +300,8 @@ static const Holder *find_promised(const Drawing *drawing, const char *device, s
         return NULL;
 }
 
-/* Finds the guest of a virtual function, or of its first mdev that has one. */
+/* Finds the guest of a virtual function, else of its first mdev that has one, else of its first
+ * claimed mdev that does not exist yet. */
 static const Holder *find_function_holder(const Drawing *drawing, const SnapshotDevice *function)
 {
         const Holder *holder = find_device_holder(drawing, "address", function->address);
@@ -450,7 +451,8 @@ typedef struct Slots {
         size_t n; /* number of slots so far */
 } Slots;
 
-/* Adds a slot. exists: the mdev or function exists; a dashed frame shows that it does not. */
+/* Adds a slot. exists: the mdev or function exists. Otherwise its frame is dashed, with or without
+ * a guest. */
 static void add_slot(Slots *slots, const char *what, const Holder *holder, bool exists)
 {
         int x = slots->left + (int)(slots->n % SLOTS_OF_ROW) * SLOT,
@@ -466,9 +468,9 @@ static void add_slot(Slots *slots, const char *what, const Holder *holder, bool 
 }
 
 /* Adds the slots of a device. For mdevs these are: existing ones, claimed ones that do not exist
- * yet, and free ones. The number of free ones is the largest number of available instances of any
- * type, without the claimed ones. Types exclude each other on most GPUs. A physical function also
- * has a slot for each of its virtual functions. */
+ * yet, and free ones, which do not exist either. The number of free ones is the largest number of
+ * available instances of any type, without the claimed ones. Types exclude each other on most GPUs.
+ * A physical function also has a slot for each of its virtual functions. */
 static void add_slots(Slots *slots, const SnapshotDevice *device)
 {
         const Snapshot *snapshot = slots->drawing->snapshot;
