@@ -8,7 +8,7 @@
  * shown are skipped, all texts are escaped, and after a failure the table accepts calls, but fills
  * no cell and prints nothing. Limit: lines are longer than a terminal that is too narrow for the
  * fixed columns and 8 characters of each other one. Headings, and the words of wrapped columns, are
- * never cut, and with --all no cell is, so these can make lines longer too. */
+ * never cut, and with --all or --columns no cell is, so these can make lines longer too. */
 
 #include "ctl/print/table.h"
 
@@ -21,7 +21,7 @@
 #include <string.h>
 #include <strings.h>
 
-#define ROOMY     100 /* columns; two blanks separate cells from here on. Uuids need more. */
+#define ROOMY     100 /* from this width of the terminal on, two blanks separate cells, else one */
 #define WIDTH_MIN 8   /* smallest width of a narrowed column */
 
 struct CtlTable {
@@ -277,10 +277,10 @@ static int narrow_column(CtlTable *table, size_t column, size_t width)
         return 0;
 }
 
-/* Divides the width of the terminal. Does nothing if the table fits, or with --all. Columns that
- * cannot be narrowed keep their width. The other columns share the rest from left to right: each
- * gets its own width or an equal part, whichever is smaller, and at least WIDTH_MIN. The space that
- * one column leaves is divided among the next ones. */
+/* Divides the width of the terminal. Does nothing if the table fits, without a terminal, or with
+ * --all or --columns. Columns that cannot be narrowed keep their width. The other columns share the
+ * rest from left to right: each gets its own width or an equal part, whichever is smaller, and at
+ * least WIDTH_MIN. The space that one column leaves is divided among the next ones. */
 static int fit_columns(CtlTable *table)
 {
         size_t n_columns = scols_table_get_ncols(table->table), n_left = 0;
