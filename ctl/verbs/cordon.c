@@ -2,15 +2,15 @@
 
 /* The verbs that take the host or a device out of use: "cordon", "uncordon", "drain" and "retire".
  * A cordon is a state of the agent that lasts until "uncordon". A drain only lists the claims that
- * must move. A retirement removes the host from Placement, and "retire --undo" publishes it again.
- * The host must be cordoned first. Without a cordon "retire" fails, but not with --dry-run. A
- * retirement is refused while the host has claims, guests that are not shut off, or consumers in
- * Placement. It is also refused while the host has providers that another service created. If
- * nothing prevents it, "retire" asks a person at the terminal first, unless --undo, --yes or
- * --dry-run is given.
+ * must move, and for a device also the guests that have it without a claim of it. A retirement
+ * removes the host from Placement, and "retire --undo" publishes it again, still cordoned. "retire"
+ * fails if the host is not cordoned, but not with --dry-run or --undo. A retirement is refused
+ * while the host has claims, guests that are not shut off, or consumers in Placement. It is also
+ * refused while the host has providers that another service created. If nothing prevents it,
+ * "retire" asks a person at the terminal first, unless --undo, --yes or --dry-run is given.
  *
  * "cordon", "uncordon" and "retire --undo" return 1 if Placement does not have the change yet.
- * "drain" returns 3 while claims or guests are left. "retire" returns 3 if claims, guests,
+ * "drain" returns 3 while there are claims or guests to list. "retire" returns 3 if claims, guests,
  * consumers or providers prevent it, also with --dry-run.
  *
  * Tests: tests/integration/agent/test_cordon.py tests/integration/agent/test_retire.py */
@@ -99,8 +99,9 @@ static int keep_device(Ctl *ctl, const char *name, json_t *claims, Error *reterr
         return r < 0 ? r : ctl_claims_keep(claims, host, tree, name, reterr);
 }
 
-/* Lists the claims that must move, and the guests that have the device without a claim of it. The
- * exit code is 0 without either, else EXIT_OCCUPIED, so that scripts can wait for the last one. */
+/* Lists the claims that must move, and for a device the guests that have it without a claim of it.
+ * The exit code is 0 without either, else EXIT_OCCUPIED, so that scripts can wait for the last
+ * one. */
 static int verb_drain(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
@@ -152,7 +153,8 @@ static int call_retire(Ctl *ctl, const char *method, json_t **ret, Error *reterr
         return ctl_call_document(ctl, method, CORDON_TIMEOUT_USEC, RETIRE_FORMAT, ret, reterr);
 }
 
-/* Prints the providers that would be removed, without the hint that the command does it. */
+/* Prints the providers that would be removed, without the legend, which says that "computectl
+ * retire" removes them: the question follows. */
 static void print_removals(const json_t *document, CtlPage *page)
 {
         bool legend = page->style.legend;
@@ -162,8 +164,8 @@ static void print_removals(const json_t *document, CtlPage *page)
         page->style.legend = legend;
 }
 
-/* Asks before a host is retired, unless the document has a reason against it. Replaces the document
- * by that of the retirement. */
+/* Asks the person, and retires the host. If the document has a reason against it, does neither.
+ * Replaces the document by that of the retirement. */
 static int ask_and_retire(Ctl *ctl, json_t **document, Error *reterr)
 {
         _cleanup_json_ json_t *removals = TAKE_PTR(*document);
