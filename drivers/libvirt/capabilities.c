@@ -7,8 +7,8 @@
  * The functions get a text and fill structs. They check the form of numbers and the limits of
  * lists, but not whether the host makes sense; the code that uses a snapshot decides that. For a
  * malformed text they return -EBADMSG with words. Elements that an older libvirt lacks are
- * optional. Two small functions edit the features by cpu_model_extra_flags, and name the CPU model
- * of an architecture.
+ * optional. Two small functions apply cpu_model_extra_flags to a set of features, and name the CPU
+ * model that guests of an architecture have with cpu_mode = none.
  *
  * Tests: tests/unit/drivers/libvirt/test-capabilities.c */
 
@@ -21,7 +21,7 @@
 #include "base/array.h"
 #include "drivers/libvirt/xml.h"
 
-/* Reads a CPU of a cell. Only its id is mandatory. Without siblings its set of siblings is
+/* Reads a CPU of a cell. Only its id is mandatory. Without the attribute "siblings" the set is
  * empty. */
 static int read_cpu(const XmlNode *node, SnapshotCpu *cpu, Error *reterr)
 {
@@ -288,7 +288,7 @@ static const XmlNode *find_enum(const XmlNode *parent, const char *name)
         return NULL;
 }
 
-/* Adds the values of <enum name='…'>, if the device is supported. */
+/* Adds the values of <enum name='…'>, if its parent is supported. */
 static int read_enum(const XmlNode *parent, const char *name, StringSet *ret, Error *reterr)
 {
         if (!is_supported(parent))
@@ -308,7 +308,8 @@ static int read_enum(const XmlNode *parent, const char *name, StringSet *ret, Er
         return 0;
 }
 
-/* Checks whether an enum has this value. An enum that is missing or not supported has none. */
+/* Checks whether an enum has this value. An enum that is missing has none, and neither has one
+ * below an element that is not supported. */
 static int enum_has(const XmlNode *parent, const char *name, const char *value, bool *ret,
                     Error *reterr)
 {
@@ -401,8 +402,8 @@ int domain_capabilities_parse(const char *text, SnapshotEmulator *ret, Error *re
 
 /* libvirt's XML of a CPU, which virConnectBaselineCPU() takes and returns */
 
-/* Returns whether the text has only letters, digits and the other characters of libvirt's names.
- * Such a text needs no escapes in XML. */
+/* Returns whether the text is not empty, and has only letters, digits and the other characters of
+ * libvirt's names. Such a text needs no escapes in XML. */
 static bool is_name(const char *text)
 {
         for (const char *c = text; *c; c++)
