@@ -2,8 +2,9 @@
 
 /* Runs one poll: reads the host, its devices, its domains, and then the disk. The cache decides
  * which devices and domains are read again. A device or domain that cannot be read is a problem of
- * the snapshot. A broken connection and all other failures end the poll, and then the cache is
- * emptied.
+ * the snapshot. An unknown size of the disk sets disk_error, and unknown folders of servers set
+ * folders_error. A hypervisor can lack node devices, a version and a map of CPUs. A broken
+ * connection and all other failures end the poll, and then the cache is emptied.
  *
  * The disk is last, because its read can take up to DISK_CHECK_TIMEOUT_USEC.
  *
@@ -29,18 +30,18 @@
 /* Devices
  *
  * PCI functions, parents of mediated devices, mediated devices and vDPA devices. If the cache has
- * all devices (poll_cache_begin()), only devices that change silently are read, because a
- * list of 300 devices takes libvirtd 40 ms. A poll of guests alone does not read these either.
- * Otherwise one call lists all devices, and one call reads each device that the cache lacks or,
- * except in a poll of guests alone, that changes silently. A poll without a listing reads a device
- * with two calls.
+ * all devices (poll_cache_begin()), the poll does not list them, because a list of 300 devices
+ * takes libvirtd 40 ms. It then reads only those that change without an event
+ * (snapshot_device_changes_silently()), with two calls for each. A poll of guests alone does not
+ * read these either. Otherwise one call lists all devices, and one call reads each device that the
+ * cache lacks or, except in a poll of guests alone, that changes without an event.
  *
  * A device that vanishes is skipped, as is one whose read fails without a reason from libvirt. Any
- * other device that cannot be read is a problem of the snapshot. A failed read, but not a failed
- * lookup, marks the device in the cache, so the next poll lists the devices again. A failed
- * listing, a broken connection and a lack of memory end the poll. Mdevs that sysfs no longer has
- * are removed at the end, if their parent is a PCI function. Facts that only sysfs has are added to
- * each copy. */
+ * other device that cannot be read is a problem of the snapshot. A failed read marks the device in
+ * the cache, so the next poll lists the devices again. A failed lookup by name does not, so a later
+ * poll looks the device up again. A failed listing, a broken connection and a lack of memory end
+ * the poll. Mdevs that sysfs no longer has are removed at the end, if their parent is a PCI
+ * function. Facts that only sysfs has are added to each copy. */
 
 /* The state of one poll of devices. */
 typedef struct DevicePoll {
@@ -96,7 +97,7 @@ static int read_device(DevicePoll *poll, virNodeDevicePtr handle, const char *na
         int r = 0;
 
         if (!xml && (libvirt_error_is_gone() || libvirt_error_is_unexplained())) {
-                /* if it still exists, the next poll finds it again */
+                /* the next poll lists the devices, and finds it if it still exists */
                 poll_cache_mark_device(poll->cache, name);
                 return 0;
         }
@@ -221,8 +222,8 @@ static int poll_listed(DevicePoll *poll, Error *reterr)
 }
 
 /* Adds the devices and mdevs to the snapshot, which has none yet. known: the cache has all devices.
- * Negative errno with an error text if the connection broke, memory is short, or the devices cannot
- * be listed by name. */
+ * Negative errno with an error text if the connection broke, memory is short, or the devices or
+ * their names cannot be listed. */
 static int poll_devices(virConnectPtr connection, PollCache *cache, bool known, Snapshot *snapshot,
                         Error *reterr)
 {
@@ -243,11 +244,11 @@ static int poll_devices(virConnectPtr connection, PollCache *cache, bool known, 
 /* Domains
  *
  * One call lists the domains and whether each one runs. Further calls are necessary for a domain
- * that the cache lacks, or has in another state. A domain that does not run needs one call. A
- * running one needs three: its state, its live definition and its persistent one. To read only the
- * persistent definition again needs one call. The listing does not show that a domain is paused or
- * resumed, but an event does, and the domain is then read again. A domain that vanishes after the
- * listing is skipped. */
+ * that the cache lacks, or has in another state, or whose turn it is (poll_cache_begin()). A domain
+ * that does not run needs one call. A running one needs three: its state, its live definition and
+ * its persistent one. If it is only its turn, one call reads its persistent definition again. The
+ * listing does not show that a domain is paused or resumed, but an event removes it from the cache.
+ * A domain that vanishes after the listing is skipped. */
 
 /* Borrowed inputs and the output of the functions that read domains in one poll. */
 typedef struct DomainPoll {
@@ -326,9 +327,9 @@ static int read_definition(virDomainPtr handle, unsigned flags, SnapshotDomain *
 }
 
 /* Sets the members config_… of a running domain from its persistent definition. They describe the
- * devices and CPUs that the domain will have after its next start. libvirt returns the live
- * definition for a transient domain, which adds no device. Returns 1 if it was read, 0 if the
- * domain is gone. */
+ * devices and CPUs that the domain will have after its next start. For a transient domain libvirt
+ * returns the live definition, so these are the devices that it has already. Returns 1 if it was
+ * read, 0 if the domain is gone. */
 static int read_config(virDomainPtr handle, SnapshotDomain *domain, Error *reterr)
 {
         _cleanup_(snapshot_domain_done) SnapshotDomain config = { 0 };
