@@ -24,7 +24,8 @@
 #define NAME_MAX_ 255
 
 /* Parses the number at the start of text and sets *ret_end behind it. Returns 0 if there is none,
- * or if it is too large for a type. A number that is too large leaves *ret_end unset. */
+ * or if it is too large for a type. In the second case *ret_end stays unset: callers ignore a text
+ * without a number. */
 static uint32_t parse_number(const char *text, const char **ret_end)
 {
         uint64_t number = 0;
@@ -124,8 +125,8 @@ int vgpu_types_parse(const char *creatable, const char *current, SnapshotDevice 
 }
 
 /* Reads one file. *ret stays NULL if it is missing. Any other failure, for example of a driver that
- * does not answer, is an error: the function might be a vGPU. vgpu_types_read() then marks it as
- * one that was not read. */
+ * does not answer, is an error: the virtual function might be a vGPU. vgpu_types_read() then marks
+ * the device as unread, except after -ENOMEM. */
 static int read_file(const char *folder, const char *address, const char *name, char **ret,
                      Error *reterr)
 {
