@@ -6,7 +6,8 @@
  * the CPU. A set of which the host has no CPU is an error, and so are malformed and contradicting
  * options. If the present CPUs are unknown, each CPU that is not online counts as offline. Without
  * any of the options, all online CPUs are shared. cpu_guests_find() then finds the dedicated CPUs
- * that guests without pins can use. CPUs are those of one host, below CPU_SET_MAX.
+ * over which guests float (cpu_guest_floats()), except guests that are shut off. CPUs are those of
+ * one host, below CPU_SET_MAX.
  *
  * Tests: tests/unit/drivers/tree/test-cpu-plan.c */
 
@@ -136,8 +137,8 @@ static int sort_cpus(const Split *split, CpuSet *set, CpuSet *ret_offline, CpuSe
         return 0;
 }
 
-/* Adds the missing CPUs to problem. -EINVAL if the host has no CPU of the set, because Nova
- * rejects this configuration as well. */
+/* Adds the missing CPUs to problem. is_all: the host has no CPU of the set. Then returns -EINVAL
+ * instead, because Nova rejects this configuration as well. */
 static int note_missing(const Split *split, const CpuSet *missing, bool is_all, Error *problem,
                         Error *reterr)
 {
@@ -156,8 +157,8 @@ static int note_missing(const Split *split, const CpuSet *missing, bool is_all, 
         return 0;
 }
 
-/* Adds the offline CPUs to problem. This is never an error, because an operator can bring a CPU
- * online at any time. */
+/* Adds the offline CPUs to problem. is_all: guests can use no CPU of the set. This is never an
+ * error, because an operator can bring a CPU online at any time. */
 static int note_offline(const Split *split, const CpuSet *offline, bool is_all, Error *problem,
                         Error *reterr)
 {
@@ -249,7 +250,7 @@ bool cpu_plan_dedicates(const CpuPlan *plan, const CpuSet *cpus)
 
 /* Guests without pins */
 
-/* Adds the CPUs that are in both cpus and over to ret. */
+/* Adds the common CPUs of the sets cpus and over to ret. */
 static int add_common(const CpuSet *cpus, const CpuSet *over, CpuSet *ret)
 {
         CPU_SET_FOREACH(cpu, cpus)
@@ -274,7 +275,7 @@ int cpu_guest_floats(const SnapshotDomain *domain, const CpuSet *over, CpuSet *r
         return r < 0 ? r : cpu_set_count(&found) > 0;
 }
 
-/* Removes the CPUs to which any guest CPU is pinned. */
+/* Removes each CPU that is the only one of a pin of any guest. */
 static void remove_pinned(const Snapshot *guests, CpuSet *cpus)
 {
         for (size_t i = 0; i < guests->n_domains; i++)
@@ -286,7 +287,8 @@ static void remove_pinned(const Snapshot *guests, CpuSet *cpus)
                 }
 }
 
-/* Sets *ret_words, if it is not NULL, to a sentence about the first guest. */
+/* Sets *ret_words, if it is not NULL, to a sentence with the name of the first guest, and the CPUs
+ * over which the guests float. */
 static int note_floating(const CpuPlan *plan, const SnapshotDomain *first, size_t n_guests,
                          Error *ret_words)
 {
@@ -310,8 +312,9 @@ static int note_floating(const CpuPlan *plan, const SnapshotDomain *first, size_
         return 0;
 }
 
-/* Calls cpu_guest_floats() for each guest that runs and can be read. Returns the number of those
- * that float over the CPUs, and the first of them (borrowed; unchanged if there is none). */
+/* Calls cpu_guest_floats() for each guest that is not shut off and could be read. Returns the
+ * number of those that float over the CPUs, and the first of them (borrowed; unchanged if there is
+ * none). */
 static int count_floating(const Snapshot *guests, const CpuSet *over, CpuSet *floated,
                           const SnapshotDomain **ret_first)
 {

@@ -12,7 +12,7 @@ typedef struct CpuPlan {
         CpuSet dedicated;      /* guests can use these now */
         CpuSet shared_offline; /* configured and not missing, but guests cannot use them now */
         CpuSet dedicated_offline;
-        /* Dedicated CPUs on which running guests without pins can run. Empty before
+        /* Dedicated CPUs over which guests that run or are paused float. Empty before
          * cpu_guests_find(). */
         CpuSet floated;
 } CpuPlan;
