@@ -2,14 +2,14 @@
 
 /* Edits the providers of PCI devices. A view is made first: for each provider that the host should
  * have, the devices that count on it. Then providers with the trait COMPUTE_MANAGED_PCI_DEVICE but
- * without a device that counts are removed, and the others are created or updated. A provider that
- * another writer renamed stays while its device counts. With report_in_placement off, nothing is
- * changed, and each provider that exists is a problem.
+ * without a device that counts are removed, and the others are created or updated. With
+ * report_in_placement off, nothing is changed, and each provider that exists is a problem.
  *
  * Virtual functions count on the provider of their physical function, so a view has either the
  * physical function or virtual functions of one class with the same traits. A provider stays while
- * a domain has its own device, also in a persistent definition. A provider that another writer
- * renamed needs a listed device for that. A listed virtual function that a domain has loses its
+ * a domain has its own device, also in a persistent definition, and also if the snapshot lacks the
+ * device. A provider that another writer renamed stays only while the snapshot has a device that
+ * counts on it or is refused. A virtual function of the snapshot that a domain has loses its
  * provider only to Neutron (physical_network). A view with a contradiction is refused: its provider
  * stays unchanged, and a problem names the reason.
  *
@@ -34,8 +34,8 @@ typedef struct PciView {
         bool refused;                   /* its provider stays unchanged */
         bool one_time_use;
         uint64_t n_devices; /* devices that match, or that a domain has */
-        /* Number of these devices that domains have. A device that only the persistent definition
-         * of a running domain has does not count. */
+        /* Number of devices of n_devices that domains have. A device that only the persistent
+         * definition of a running domain has does not count. */
         uint64_t n_used;
         uint64_t n_unlisted; /* devices of n_devices without a spec */
         char resource_class[RESOURCE_CLASS_MAX +
@@ -100,7 +100,8 @@ static bool is_child(const SnapshotDevice *device)
         return device->physical_function[0] != '\0';
 }
 
-/* Returns whether the configuration uses this function as a vGPU without an mdev. */
+/* Returns whether the configuration uses this function as a vGPU without an mdev: the function
+ * offers the type that [devices] enabled_mdev_types gives it. */
 static bool is_vgpu(const HostConfig *config, const SnapshotDevice *device)
 {
         const HostMdevType *type = mdev_type_of_device(config, device);
@@ -108,8 +109,8 @@ static bool is_vgpu(const HostConfig *config, const SnapshotDevice *device)
         return device->is_vgpu_function && type && snapshot_find_mdev_type(device, type->type);
 }
 
-/* Returns 0 if the device fits into the view. Returns -EINVAL with the reason if Nova rejects
- * it, or if the device is a vGPU. */
+/* Returns 0 if the device fits into the view. Returns -EINVAL with the reason if Nova rejects it,
+ * or if the configuration uses it as a vGPU. */
 static int check_device(const HostConfig *config, const PciView *view, const SnapshotDevice *device,
                         const PciSpec *spec, const char *resource_class, const StringSet *traits,
                         Error *reterr)
@@ -178,8 +179,8 @@ static int add_matched(TreeUpdate *update, PciView *view, const SnapshotDevice *
         return 0;
 }
 
-/* Returns whether the device could be a vGPU but has no type, so that a guest would get nothing. A
- * device that a domain has lacks none. */
+/* Returns whether the device can become a vGPU, but has no type now and is not used by a domain. A
+ * guest that got it would have nothing. */
 static bool lacks_type(const Snapshot *snapshot, const SnapshotDevice *device)
 {
         return device->is_vgpu_function && !snapshot_vgpu_type(device) &&
@@ -187,8 +188,8 @@ static bool lacks_type(const Snapshot *snapshot, const SnapshotDevice *device)
 }
 
 /* Adds all devices with a spec. Neutron owns devices with a physical_network. A virtual function
- * that becomes a vGPU counts if it has a type or a domain has it; one that is also a vGPU of the
- * configuration is refused. */
+ * that can become a vGPU counts if it has a type or a domain has it; one that the configuration
+ * uses as a vGPU is refused. */
 static int add_devices(TreeUpdate *update, PciViews *views)
 {
         for (size_t i = 0; i < update->snapshot->n_devices; i++) {
@@ -249,8 +250,9 @@ static void make_name(const TreeUpdate *update, const char *address, char ret[CH
         ret[MIN(n, CHILD_NAME_SIZE - 1U)] = '\0';
 }
 
-/* Sets the total in the record that exists, or in a new one. Other values that an operator set
- * stay (facts G2.18). */
+/* Sets the total in the record that exists, or in a new one: the number of devices. Devices without
+ * a spec raise it at most to the present total. Other values that an operator set stay (facts
+ * G2.18). */
 static int set_total(Provider *provider, const char *resource_class, const PciView *view,
                      Error *reterr)
 {
@@ -259,7 +261,8 @@ static int set_total(Provider *provider, const char *resource_class, const PciVi
         Inventory record = present ? *present : INVENTORY_DEFAULT(0);
         int r;
 
-        /* a device that never had a spec has no allocation, so it must not raise the total */
+        /* the present total has the devices that lost their spec; one that never had a spec has no
+         * allocation */
         record.total = record.max_unit = MIN(view->n_devices, limit);
         record.reserved = MIN(record.reserved, record.total);
         /* after its first use it is reserved until an operator or a cleaning changes that */
@@ -338,8 +341,8 @@ static bool is_kept(const TreeUpdate *update, const PciViews *views, const char 
                is_used(update->snapshot, address, true);
 }
 
-/* Returns whether another writer renamed the provider. Its name is not that of a device, but it
- * must stay. */
+/* Returns whether the provider is that of a view, and another writer renamed it. Its name is not
+ * that of a device, but it must stay. */
 static bool is_renamed(const TreeUpdate *update, const PciViews *views, const Provider *provider)
 {
         char name[CHILD_NAME_SIZE];

@@ -10,10 +10,10 @@
  * The total and max_unit of a provider are the number of its devices. Other values of its inventory
  * stay, because an operator might have set them. The reserved amount is limited to the total, and a
  * used one_time_use device is reserved, also after its guest. The traits of a provider are exactly
- * those of pci_spec_add_traits() and the owner trait. A listed device that a domain of this host
- * has is not removed: without its spec it counts until it is free, unless a spec gives it a
- * physical_network or functions of the other kind count there. Such devices do not raise a total. A
- * provider of such devices alone keeps its class and traits. */
+ * those of pci_spec_add_traits() and the owner trait. A device that the snapshot and a domain of
+ * this host have is not removed: without its spec it counts until it is free, unless a spec gives
+ * it a physical_network or functions of the other kind count there. Such devices do not raise a
+ * total. A provider of such devices alone keeps its class and traits. */
 
 #include "drivers/tree/child-provider.h"
 
