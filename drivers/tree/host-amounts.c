@@ -72,7 +72,8 @@ void host_amounts_make(const HostConfig *config, const Snapshot *snapshot, const
         *ret = amounts;
 }
 
-/* Chooses the ratio: configured, of the provider, of the heir, initial, or 1.0. */
+/* Chooses the first ratio that exists: the configured one, that of the provider, that of heir, the
+ * initial one, or 1.0. heir is the provider that had the class before, or NULL. */
 static double choose_ratio(const ClassAmount *amount, const Provider *provider,
                            const Provider *heir)
 {
@@ -121,7 +122,7 @@ static uint64_t addable(const ReshapeShare *share, uint64_t amount)
 }
 
 /* Returns whether share is a better place than best for an amount that stays together: the lower
- * rank, then the least capacity that is left. best can be NULL. */
+ * rank, then the least capacity that is left after it. best can be NULL. */
 static bool is_better(const ReshapeShare *share, const ReshapeShare *best)
 {
         if (!best || share->rank != best->rank)

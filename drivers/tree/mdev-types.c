@@ -3,8 +3,8 @@
 /* Finds the configured types of a device by its address. A device that no type lists gets the first
  * type without addresses. A device that is no PCI function has a path below /sys/devices/virtual as
  * its address, whose last two parts are compared with libvirt's name. A virtual function that
- * becomes a vGPU can have several types, and gets those of its physical function if no type lists
- * it. Every other device has one type or none.
+ * becomes a vGPU can have several types. If no type lists it, it gets those of its physical
+ * function, or else the first type without addresses. Every other device has one type or none.
  *
  * Tests: tests/unit/drivers/tree/test-mdev-plan.c tests/unit/drivers/tree/test-vgpu-cards.c */
 

@@ -33,8 +33,9 @@ static const struct {
         [MODEL_SEV_SNP] = { "_amd_sev_snp", "HW_CPU_X86_AMD_SEV_SNP" },
 };
 
-/* Counts the contexts of each model: the largest number of any machine type. SEV-SNP uses the
- * contexts of SEV-ES, so a host with SNP offers none of SEV-ES. */
+/* Counts the contexts of each model: the largest number of any emulator, limited to
+ * INVENTORY_MAX_AMOUNT. SEV-SNP uses the contexts of SEV-ES, so a host with SNP offers none of
+ * SEV-ES. */
 static void count_contexts(const Snapshot *snapshot, uint64_t ret[static _MODEL_MAX])
 {
         memset(ret, 0, _MODEL_MAX * sizeof(uint64_t));
@@ -100,9 +101,9 @@ static int offer(TreeUpdate *update, Model model, uint64_t contexts, Error *rete
         return 0;
 }
 
-/* Returns whether the provider belongs to the agent: it is a child of the root and has the trait of
- * the model, the owner trait, or only the inventory. Older versions of Placement lack the traits of
- * some models. */
+/* Returns whether the provider belongs to the agent: it is a child of the root. It also has the
+ * trait of the model, the owner trait, or an inventory of contexts and no other one. Older versions
+ * of Placement lack the traits of some models. */
 static bool is_ours(const TreeUpdate *update, const Provider *provider, Model model)
 {
         const char *owner = update->config->owner_trait;
@@ -114,7 +115,8 @@ static bool is_ours(const TreeUpdate *update, const Provider *provider, Model mo
                  provider_find_inventory(provider, memory_encryption_class)));
 }
 
-/* Removes the provider, or its inventory and trait if other writers have providers below it. */
+/* Removes the provider, or its inventories and the model's trait if other writers have providers
+ * below it. */
 static void withdraw(const TreeUpdate *update, Model model)
 {
         Provider *provider = find_provider(update->tree, update->root, model);
