@@ -39,7 +39,7 @@ typedef struct HttpResponse {
         const char *subject_token; /* the X-Subject-Token of Keystone, "" if the answer has none;
                                       never log it */
         uint64_t retry_after_sec;  /* at most 6 hours; 0 if the answer has none */
-        uint64_t modified_sec;     /* of a GET, since the epoch; 0: unknown */
+        uint64_t modified_sec;     /* since the epoch; 0: unknown, or not a GET */
 } HttpResponse;
 
 /* Reasons for a missing answer. */
