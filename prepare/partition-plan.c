@@ -97,10 +97,11 @@ static PartitionStep find_need(const DeviceSet *set, const PartitionFacts *facts
         return step;
 }
 
-/* Returns true if the last unit has failed, and must not be started again now. */
+/* Returns true if the last unit has failed, and must not be started again now. A missing stamp is
+ * not new: the file is gone after each stop of the agent. */
 static bool has_failed(const PartitionFacts *facts, const PartitionEntry *entry)
 {
-        return entry->error[0] && strcmp(entry->retry, facts->retry) == 0;
+        return entry->error[0] && (!facts->retry[0] || strcmp(entry->retry, facts->retry) == 0);
 }
 
 /* Returns the step of an entry: of the kind PARTITION_STEP_NONE if it needs none, or must wait. */

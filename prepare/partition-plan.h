@@ -43,7 +43,7 @@ typedef struct PartitionFacts {
         const PartitionRecord *record;
         const PrepareFunction *functions; /* devices of sets with their open handles */
         size_t n_functions;
-        const char *retry; /* stamp of prepare-retry now */
+        const char *retry; /* stamp of prepare-retry now; "": none */
 } PartitionFacts;
 
 /* Returns the next step for a set, of which no unit runs. Adoptions of entries come first, then

@@ -86,7 +86,8 @@ static void add_claims(const DeviceSet *set, const char *text, PrepareClaims *cl
         }
 }
 
-static void check(const Case *c)
+/* retry: stamp of prepare-retry now. */
+static void check(const Case *c, const char *retry)
 {
         static const char *const kinds[] = { "", "adopt", "deactivate", "activate" };
         static const char *const devices[] = { A, B, C, D };
@@ -99,7 +100,7 @@ static void check(const Case *c)
                                  .record = &record,
                                  .functions = functions,
                                  .n_functions = 4,
-                                 .retry = "2" };
+                                 .retry = retry };
         PartitionStep step;
         char text[128];
         size_t n;
@@ -190,7 +191,24 @@ static void test_steps(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-                check(&cases[i]);
+                check(&cases[i], "2");
+}
+
+/* The file with the stamp goes when the agent stops, and the stamp of an earlier lift stays in the
+ * entry. */
+static void test_a_missing_stamp_is_not_new(void **state)
+{
+        static const Case cases[] = {
+                { "a failed activation", "left 5 failed*", "5 left", NULL, NULL, "", false },
+                { "a failed deactivation", "left 5 deactivating*", "", NULL, NULL, "", false },
+                { "a failed activation, the claim is gone", "left 5 failed*", "", NULL, NULL,
+                  "deactivate left 5", false },
+                { "an interrupted activation", "left 5 activating", "5 left", NULL, NULL,
+                  "activate left 5", false },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+                check(&cases[i], "");
 }
 
 /* The devices of a partition that the configuration lost stay blocked. */
@@ -216,4 +234,4 @@ static void test_changed_configuration(void **state)
         device_set_done(&shapes.set);
 }
 
-TEST_MAIN(test_steps, test_changed_configuration)
+TEST_MAIN(test_steps, test_a_missing_stamp_is_not_new, test_changed_configuration)
