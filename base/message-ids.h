@@ -78,9 +78,9 @@
 #define MESSAGE_UNCORDONED   "d3e7fb59a14c4d08ac2e60f13f5d7944"
 #define MESSAGE_DEVICE_UNHEALTHY \
         "a3d4572a2ba74c8688e3936d8f3b281d" /* a health rule cordoned a device */
-#define MESSAGE_DEVICE_REPORTED                                                              \
-        "35730b3a4cd44ce88be0d71519d7048a" /* a health rule reports a device, which is still \
-                                              offered */
+#define MESSAGE_DEVICE_REPORTED                                                            \
+        "35730b3a4cd44ce88be0d71519d7048a" /* a health rule reports a device, and does not \
+                                              cordon it */
 #define MESSAGE_DEVICE_RECOVERED \
         "071aea18e4264e008d37ff4ab76a3dee" /* a device works again by its health rule */
 #define MESSAGE_HEALTH_FAILED \

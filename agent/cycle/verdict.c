@@ -134,7 +134,7 @@ static const struct {
                                    "To offer it again, run \"computectl uncordon\" with the name of the device" },
         [KIND_DEVICE_REPORTED] = { VERDICT_WARNING, "devices", "a health rule reports a device",
                                    "journalctl -x -u compute-agent",
-                                   "The device is still offered. To withhold it, run \"computectl cordon\" with its name" },
+                                   "The rule does not withhold the device. To withhold it, run \"computectl cordon\" with its name" },
         [KIND_HEALTH_FAILED] = { VERDICT_WARNING, "health",
                                  "the health of devices is not watched completely",
                                  "journalctl -u compute-agent",

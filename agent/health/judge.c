@@ -5,7 +5,8 @@
  *
  * A device has one cordon. If two rules find it broken, the rule whose cordon is harder to lift
  * owns it. Otherwise the end of the other rule would offer a device with a lasting fault. A
- * cordon of a person is never changed.
+ * cordon of a person is never changed. A finding under it is reported. Otherwise the person who
+ * lifts it would not know the finding, and older findings than the lift do not count.
  *
  * Tests: tests/unit/agent/health/test-judge.c */
 
@@ -13,15 +14,14 @@
 
 #include <string.h>
 
-/* Returns true if the present cordon makes another one by this rule unnecessary. */
+/* Returns true if the cordon of a rule makes another one by this rule unnecessary. */
 static bool is_covered(const HealthFacts *facts)
 {
         const CordonState *cordon = &facts->cordon;
 
-        if (!cordon->cordoned)
-                return false;
-        return !cordon->rule.name[0] || strcmp(cordon->rule.name, facts->finding->rule) == 0 ||
-               health_lift_from_text(cordon->rule.lift) >= facts->finding->lift;
+        return cordon->cordoned &&
+               (strcmp(cordon->rule.name, facts->finding->rule) == 0 ||
+                health_lift_from_text(cordon->rule.lift) >= facts->finding->lift);
 }
 
 static bool is_about(const struct HealthSighting *sighting, const HealthMessage *finding)
@@ -50,7 +50,8 @@ static size_t count_guests(const HealthFacts *facts)
 HealthDecision health_judge(const HealthFacts *facts)
 {
         const HealthMessage *finding = facts->finding;
-        bool reports = finding->reports || !facts->is_permitted;
+        bool of_person = facts->cordon.cordoned && !facts->cordon.rule.name[0];
+        bool reports = finding->reports || !facts->is_permitted || of_person;
 
         if (!facts->is_offered)
                 return HEALTH_UNKNOWN_DEVICE;
@@ -58,7 +59,8 @@ HealthDecision health_judge(const HealthFacts *facts)
                 return HEALTH_OTHER_BOOT;
         if (finding->first_usec <= facts->cordon.lifted_usec)
                 return HEALTH_OLD;
-        if (reports ? facts->is_reported || facts->cordon.cordoned : is_covered(facts))
+        if (reports ? facts->is_reported || (facts->cordon.cordoned && !of_person)
+                    : is_covered(facts))
                 return HEALTH_KNOWN;
         if (finding->guests > 0 && count_guests(facts) < finding->guests)
                 return HEALTH_FEW_GUESTS;

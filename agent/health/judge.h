@@ -13,11 +13,11 @@ typedef enum HealthDecision {
         HEALTH_OTHER_BOOT,     /* ignore: the rule ends with the boot, and the evidence is of
                                   another one */
         HEALTH_OLD,            /* ignore: a person lifted the cordon after the first case */
-        HEALTH_KNOWN,          /* ignore: the device is reported already, or withheld by a
-                                  person, by this rule, or by one whose cordon is as hard to lift */
+        HEALTH_KNOWN,          /* ignore: the device is reported already, or withheld by this
+                                  rule, or by one whose cordon is as hard to lift */
         HEALTH_FEW_GUESTS,     /* wait: too few guests had the device */
-        HEALTH_REPORT,         /* report it, and withhold nothing: the rule or [agent] nova says
-                                  so */
+        HEALTH_REPORT,         /* report it, and change no cordon: the rule or [agent] nova says
+                                  so, or a person has cordoned the device */
         HEALTH_WITHHOLD,       /* cordon the device */
         _HEALTH_DECISION_MAX,
 } HealthDecision;

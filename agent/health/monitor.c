@@ -408,9 +408,10 @@ static int withhold(HealthMonitor *monitor, const HealthHost *host, const char *
         return 0;
 }
 
-/* Reports the device, and withholds nothing. why: the reason why it cannot be withheld, or NULL. */
+/* Reports the device, and changes no cordon. why: the reason why [agent] nova does not permit one,
+ * or NULL. */
 static int report(HealthMonitor *monitor, const char *device, const HealthMessage *finding,
-                  const char *why)
+                  const char *why, bool is_cordoned)
 {
         if (health_record_add(&monitor->record, device, finding) < 0) {
                 set_error(monitor, strerror(ENOMEM));
@@ -418,8 +419,10 @@ static int report(HealthMonitor *monitor, const char *device, const HealthMessag
                 return -ENOMEM;
         }
         log_event(LOG_WARNING, MESSAGE_DEVICE_REPORTED, LOG_FIELDS(LOG_FIELD_DEVICE, device),
-                  "Health rule %s reports device %s: %s%s%s", finding->rule, device, finding->line,
-                  why ? ". Not withheld: " : "", why ? why : "");
+                  "Health rule %s reports device %s: %s%s%s%s", finding->rule, device,
+                  finding->line, why ? ". Not withheld: " : "", why ? why : "",
+                  is_cordoned ? ". It is cordoned already. Check it before \"computectl uncordon\""
+                              : "");
         show(monitor, false);
         save(monitor);
         return 0;
@@ -453,7 +456,8 @@ static int handle_finding(HealthMonitor *monitor, const HealthMessage *finding)
         case HEALTH_WITHHOLD:
                 return withhold(monitor, &host, device, finding);
         case HEALTH_REPORT:
-                return report(monitor, device, finding, finding->reports ? NULL : why);
+                return report(monitor, device, finding, finding->reports ? NULL : why,
+                              facts.cordon.cordoned);
         default:
                 log_debug("Ignoring a finding of health rule %s about %s: %s", finding->rule,
                           finding->address, finding->line);

@@ -124,6 +124,21 @@ class TestWithheld(HealthCase):
         self.assertNotIn('rule', agent.status()['devices_cordoned'])
         self.assertIn('sent to the maker', agent.status()['devices_cordoned'])
 
+    def test_evidence_under_the_cordon_of_a_person_is_reported(self):
+        agent = self.start_watching()
+        agent.ctl('cordon', ADDRESS, '--reason', 'new firmware')
+        self.journal.write(LOST)
+        wait_until(lambda: agent.status()['devices_reported'], LATENCY_SEC, 'the report')
+        self.assertIn(LOST, agent.status()['devices_reported'])
+        self.assertIn('. It is cordoned already. Check it before "computectl uncordon"', agent.log())
+        self.assertEqual(agent.status()['devices_unhealthy'], '')
+        # The person who lifts the cordon sees the evidence, also later. Only new evidence withholds the device.
+        agent.ctl('uncordon', ADDRESS)
+        self.assertEqual(self.reserved(agent), (0, 4))
+        self.assertIn(LOST, agent.status()['devices_reported'])
+        self.journal.write(LOST)
+        self.wait_reserved(agent, 4)
+
     def test_lines_are_not_missed_while_the_agent_does_not_run(self):
         agent = self.start_watching()
         self.settle(agent)
