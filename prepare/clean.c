@@ -4,17 +4,18 @@
  *
  *   new ──▶ cleaning ──▶ proving ──▶ clean
  *    │          └───────────┴──────▶ failed
- *    └──▶ waiting: a process has it open, or a unit of another row of the device runs (for
- *         timeout_sec at most); the next stamp makes it new again
+ *    └──▶ waiting: a process has it open, it or its section is missing, or a unit of another row
+ *         runs for it (for timeout_sec at most); the next stamp makes it new again
  *
  * A section without a unit for the proof skips proving. A new task can fail at once. One whose unit
- * fails because the system stops, or whose device or section is missing after a success, waits. The
- * agent decides that a device is dirty, and its database is foreign input. So this program checks
- * the device before its first unit, and after the success of each: the host lists it, a section of
- * the configuration has it, it is no virtual function, and no living claim names it. Otherwise the
- * task fails, except as above. Before each unit and before the result "clean" it checks that no
- * process has its VFIO group or device open. If that is not known, it counts as open. A device that
- * is open at first waits, and one that is open at a later check fails.
+ * fails because the system stops waits. The agent decides that a device is dirty, and its database
+ * is foreign input. So this program checks the device before its first unit, and after the success
+ * of each: the host lists it, a section of the configuration has it, it is no virtual function, and
+ * no living claim names it. With a claim the task fails. Otherwise it waits: a device can be absent
+ * during a hot reset, and a section while its file is written. The agent decides about a section
+ * that is gone. Before each unit and before the result "clean" it checks that no process has its
+ * VFIO group or device open. If that is not known, it counts as open. A device that is open at
+ * first waits, and one that is open at a later check fails.
  *
  * A unit that an earlier run started for the same row is waited for (prepare/unit.h). At the end of
  * its time (timeout_sec, for each unit) only systemctl is killed: the task fails, and the unit is
@@ -226,8 +227,9 @@ static void fail(Run *run, Task *task, const char *reason)
         log_task(task, LOG_ERR, MESSAGE_PREPARE_FAILED, "not clean: ");
 }
 
-/* Finds the section of a device, which run borrows until its next look at the database. Writes why
- * its units must not run, or "". */
+/* Finds the section of a device, which run borrows until its next look at the database; NULL: the
+ * device or its section is missing, so the task must wait. Writes why its units must not run, or
+ * "". */
 static int check_device(const Run *run, const Task *task, const HostClean **ret,
                         char why[static PREPARE_REASON_SIZE])
 {
@@ -321,12 +323,13 @@ static int begin(Run *run, Task *task, Error *reterr)
                 r = check_open(run, task, &open);
         if (r < 0)
                 return error_oom(reterr);
-        if (why[0]) {
+        if (section && why[0]) {
                 fail(run, task, why);
                 return 0;
         }
-        if (open) {
-                set_state(run, task, TASK_WAITING, "a process has it open, or that is not known");
+        if (!section || open) {
+                set_state(run, task, TASK_WAITING,
+                          !section ? why : "a process has it open, or that is not known");
                 return 0;
         }
         if (has_old_unit(task, section)) {
@@ -336,8 +339,7 @@ static int begin(Run *run, Task *task, Error *reterr)
         return start_unit(run, task, TASK_CLEANING, section, reterr);
 }
 
-/* Handles the success of a unit. The section can have changed since its start. It can be missing
- * for a moment, while the file is replaced: then the next run decides. */
+/* Handles the success of a unit. The section can have changed since its start. */
 static int go_on(Run *run, Task *task, Error *reterr)
 {
         char why[PREPARE_REASON_SIZE];

@@ -264,16 +264,16 @@ static void test_no_unit_without_evidence(void **state)
         /* It is a virtual function. */
         put_dirty(f, A);
         put_link(f, A, "physfn", "../0000:81:00.7");
-        assert_int_equal(run_it(f), PREPARE_FAILED);
-        assert_result(f, A, "failed", "no section [device_clean NAME] has it", 0);
+        assert_int_equal(run_it(f), PREPARE_DONE);
+        assert_result(f, A, "waiting", "no section [device_clean NAME] has it", 0);
         /* The database names a device of no section: that of the host. */
         put(f, "0000:01:00.0", "vendor", "0x8086\n");
         put(f, "0000:01:00.0", "device", "0xa808\n");
         put_dirty(f, "0000:01:00.0");
         put_dirty(f, "0000:02:00.0");
-        assert_int_equal(run_it(f), PREPARE_FAILED);
-        assert_result(f, "0000:01:00.0", "failed", "no section [device_clean NAME] has it", 0);
-        assert_result(f, "0000:02:00.0", "failed", "the host does not list it", 0);
+        assert_int_equal(run_it(f), PREPARE_DONE);
+        assert_result(f, "0000:01:00.0", "waiting", "no section [device_clean NAME] has it", 0);
+        assert_result(f, "0000:02:00.0", "waiting", "the host does not list it", 0);
         assert_units(f, "");
 }
 
@@ -422,9 +422,33 @@ static void test_a_section_that_is_missing_for_a_moment_is_no_failure(void **sta
         assert_int_equal(run_it(f), PREPARE_DONE);
         assert_units(f, "wipe@" A ".service\n");
         assert_result(f, A, "waiting", "no section [device_clean NAME] has it", 0);
-        /* The next run decides. */
-        assert_int_equal(run_it(f), PREPARE_FAILED);
-        assert_result(f, A, "failed", "no section [device_clean NAME] has it", 0);
+        /* It is missing for more than one stamp. */
+        assert_int_equal(run_it(f), PREPARE_DONE);
+        assert_result(f, A, "waiting", "no section [device_clean NAME] has it", 0);
+        configure(f, SECTION);
+        assert_int_equal(run_it(f), PREPARE_DONE);
+        assert_units(f, "wipe@" A ".service\nprove@" A ".service\n");
+        assert_result(f, A, "clean", "", 0);
+}
+
+/* A hot reset removes the device for seconds. */
+static void test_a_device_that_is_missing_for_a_moment_is_no_failure(void **state)
+{
+        PrepareFixture *f = *state;
+        _cleanup_free_ char *path = scratch_path(f->claims->folder, DEVICES A);
+        _cleanup_free_ char *away = scratch_path(f->claims->folder, "away");
+
+        put_dirty(f, A);
+        assert_int_equal(rename(path, away), 0);
+        for (int i = 0; i < 2; i++) {
+                assert_int_equal(run_it(f), PREPARE_DONE);
+                assert_result(f, A, "waiting", "the host does not list it", 0);
+        }
+        assert_units(f, "");
+        assert_int_equal(rename(away, path), 0);
+        assert_int_equal(run_it(f), PREPARE_DONE);
+        assert_units(f, "wipe@" A ".service\nprove@" A ".service\n");
+        assert_result(f, A, "clean", "", 0);
 }
 
 /* Units that are stopped with the system are no evidence of a bad device. */
@@ -462,5 +486,6 @@ TEST_MAIN_WITH(set_up, prepare_teardown, test_a_dirty_device_is_cleaned_and_prov
                test_a_failure_of_systemctl_is_no_result, test_a_unit_of_another_row_is_not_joined,
                test_the_configuration_is_read_again,
                test_a_section_that_is_missing_for_a_moment_is_no_failure,
+               test_a_device_that_is_missing_for_a_moment_is_no_failure,
                test_a_failure_while_the_system_stops_is_no_result,
                test_a_missing_database_cleans_nothing)
