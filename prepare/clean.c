@@ -115,6 +115,20 @@ static bool is_running(const Task *task)
         return task->state == TASK_CLEANING || task->state == TASK_PROVING;
 }
 
+static bool is_same(const PrepareDirty *a, const PrepareDirty *b)
+{
+        return a->row == b->row && a->since_usec == b->since_usec &&
+               strcmp(a->address, b->address) == 0;
+}
+
+static bool is_dirty(const PrepareClaims *claims, const PrepareDirty *dirty)
+{
+        for (size_t i = 0; i < claims->n_dirty; i++)
+                if (is_same(&claims->dirty[i], dirty))
+                        return true;
+        return false;
+}
+
 static void set_state(Run *run, Task *task, TaskState state, const char *reason)
 {
         task->state = state;
@@ -291,11 +305,15 @@ static int start_unit(Run *run, Task *task, TaskState state, const HostClean *se
 }
 
 /* Returns true if a unit of another row can still run. It can be older than the last guest, and its
- * success would count for this row. */
-static bool has_old_unit(const Task *task, const HostClean *section)
+ * success would count for this row. The end of a unit of this run counts when its task has seen it.
+ */
+static bool has_old_unit(const Run *run, const Task *task, const HostClean *section)
 {
         const char *address = task->dirty.address;
 
+        for (size_t i = 0; i < run->n_tasks; i++)
+                if (is_running(&run->tasks[i]) && strcmp(run->tasks[i].dirty.address, address) == 0)
+                        return true;
         return !task->began && (prepare_unit_runs(section->clean, address) ||
                                 (section->prove && prepare_unit_runs(section->prove, address)));
 }
@@ -332,20 +350,25 @@ static int begin(Run *run, Task *task, Error *reterr)
                           !section ? why : "a process has it open, or that is not known");
                 return 0;
         }
-        if (has_old_unit(task, section)) {
+        if (has_old_unit(run, task, section)) {
                 wait_for_old_unit(run, task, section);
                 return 0;
         }
         return start_unit(run, task, TASK_CLEANING, section, reterr);
 }
 
-/* Handles the success of a unit. The section can have changed since its start. */
+/* Handles the success of a unit. The section can have changed since its start. A row that is gone
+ * needs no result, and another row of the device can have a unit now. */
 static int go_on(Run *run, Task *task, Error *reterr)
 {
         char why[PREPARE_REASON_SIZE];
         const HostClean *section;
         bool open;
 
+        if (!run->error.code && !is_dirty(&run->claims, &task->dirty)) {
+                set_state(run, task, TASK_WAITING, "the agent has ended this cleaning");
+                return 0;
+        }
         if (check_device(run, task, &section, why) < 0 || check_open(run, task, &open) < 0)
                 return error_oom(reterr);
         if (!section) {
@@ -393,26 +416,12 @@ static int look_at_unit(Run *run, Task *task, Error *reterr)
         return 0;
 }
 
-static bool is_same(const PrepareDirty *a, const PrepareDirty *b)
-{
-        return a->row == b->row && a->since_usec == b->since_usec &&
-               strcmp(a->address, b->address) == 0;
-}
-
 static Task *find_task(const Run *run, const PrepareDirty *dirty)
 {
         for (size_t i = 0; i < run->n_tasks; i++)
                 if (is_same(&run->tasks[i].dirty, dirty))
                         return &run->tasks[i];
         return NULL;
-}
-
-static bool is_dirty(const PrepareClaims *claims, const PrepareDirty *dirty)
-{
-        for (size_t i = 0; i < claims->n_dirty; i++)
-                if (is_same(&claims->dirty[i], dirty))
-                        return true;
-        return false;
 }
 
 /* Drops the tasks of rows that are not dirty in the database any more, except those whose unit

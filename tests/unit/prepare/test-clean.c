@@ -381,6 +381,37 @@ static void test_a_unit_of_another_row_is_not_joined(void **state)
                       "a unit of an earlier use did not end within timeout_sec. Stop it", 0);
 }
 
+/* A guest takes the device while its unit runs, and ends. The stamp of the new row comes after the
+ * end of the unit, but before that of systemctl: "systemctl show" does not say that the unit runs.
+ */
+static void test_a_unit_of_another_row_has_no_successor(void **state)
+{
+        PrepareFixture *f = *state;
+        _cleanup_free_ char *next = scratch_path(f->claims->folder, "next.sqlite");
+        _cleanup_free_ char *copy = text_format("cp %s %s", f->claims->path, next);
+        _cleanup_free_ char *sql =
+                text_format("UPDATE unclean_devices SET id = id + 1, since_usec = %" PRIu64,
+                            clock_usec(CLOCK_REALTIME));
+        _cleanup_free_ char *script = text_format(
+                "mv next.sqlite claim.sqlite && echo 2 >%s/compute-agent/clean-wanted;"
+                " for i in $(seq 500); do grep -q 'wanted\": *\"2' %s/compute-agent-clean/"
+                "cleaned.json && break; sleep 0.02; done\n",
+                f->run, f->run);
+
+        put_dirty(f, A);
+        assert_int_equal(system(copy), 0);
+        free(run_sql(next, sql));
+        scratch_write(f->claims->folder, "RUN-wipe@" A ".service", script);
+        scratch_write(f->run, "compute-agent/clean-wanted", "1\n");
+        assert_int_equal(run_it(f), PREPARE_DONE);
+        assert_units(f, "wipe@" A ".service\n");
+        assert_result(f, A, "waiting", "the agent has ended this cleaning", 0);
+        scratch_write(f->claims->folder, "RUN-wipe@" A ".service", "");
+        assert_int_equal(run_it(f), PREPARE_DONE);
+        assert_units(f, "wipe@" A ".service\nprove@" A ".service\n");
+        assert_result(f, A, "clean", "", 0);
+}
+
 /* The cleaning of one device can take days, in which the operator adds a proof. The unit of A makes
  * B free for its cleaning. */
 static void test_the_configuration_is_read_again(void **state)
@@ -484,7 +515,7 @@ TEST_MAIN_WITH(set_up, prepare_teardown, test_a_dirty_device_is_cleaned_and_prov
                test_a_device_opened_meanwhile_is_not_clean,
                test_a_unit_whose_success_proves_nothing_is_refused,
                test_a_failure_of_systemctl_is_no_result, test_a_unit_of_another_row_is_not_joined,
-               test_the_configuration_is_read_again,
+               test_a_unit_of_another_row_has_no_successor, test_the_configuration_is_read_again,
                test_a_section_that_is_missing_for_a_moment_is_no_failure,
                test_a_device_that_is_missing_for_a_moment_is_no_failure,
                test_a_failure_while_the_system_stops_is_no_result,
