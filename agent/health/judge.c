@@ -14,6 +14,8 @@
 
 #include <string.h>
 
+#include "base/array.h"
+
 /* Returns true if the cordon of a rule makes another one by this rule unnecessary. */
 static bool is_covered(const HealthFacts *facts)
 {
@@ -24,10 +26,10 @@ static bool is_covered(const HealthFacts *facts)
                 health_lift_from_text(cordon->rule.lift) >= facts->finding->lift);
 }
 
-static bool is_about(const struct HealthSighting *sighting, const HealthMessage *finding)
+static bool is_about(const struct HealthSighting *sighting, const HealthMessage *message)
 {
-        return strcmp(sighting->rule, finding->rule) == 0 &&
-               strcmp(sighting->address, finding->address) == 0;
+        return strcmp(sighting->rule, message->rule) == 0 &&
+               strcmp(sighting->address, message->address) == 0;
 }
 
 /* Returns the number of different consumers that had the device at cases of this rule. A case
@@ -41,7 +43,8 @@ static size_t count_guests(const HealthFacts *facts)
         for (size_t i = 0; i < facts->sightings->n_items; i++) {
                 const struct HealthSighting *sighting = &facts->sightings->items[i];
 
-                n += is_about(sighting, finding) && sighting->usec > facts->cordon.lifted_usec &&
+                n += is_about(sighting, finding) && !uuid_empty(&sighting->consumer) &&
+                     sighting->usec > facts->cordon.lifted_usec &&
                      sighting->usec + finding->within_usec >= finding->last_usec;
         }
         return n;
@@ -87,4 +90,16 @@ void health_sightings_note(HealthSightings *sightings, const HealthMessage *find
                 (struct HealthSighting){ .consumer = *consumer, .usec = finding->last_usec };
         strcpy(sightings->items[at].rule, finding->rule);
         strcpy(sightings->items[at].address, finding->address);
+}
+
+bool health_sightings_recover(HealthSightings *sightings, const HealthMessage *recovery)
+{
+        for (size_t i = 0; i < sightings->n_items; i++)
+                if (is_about(&sightings->items[i], recovery) &&
+                    uuid_empty(&sightings->items[i].consumer)) {
+                        array_close(sightings->items, sizeof(sightings->items[0]),
+                                    &sightings->n_items, i);
+                        return true;
+                }
+        return false;
 }

@@ -24,12 +24,13 @@ typedef enum HealthDecision {
 
 #define HEALTH_SIGHTINGS_MAX 256
 
-/* Cases in which a known guest had a device. */
+/* Cases in which a known guest had a device, and functions that a rule found broken and that have
+ * not recovered since. */
 typedef struct HealthSightings {
         struct HealthSighting {
                 char rule[HEALTH_RULE_NAME_MAX + 1];
                 char address[PCI_ADDRESS_SIZE];
-                Uuid consumer;
+                Uuid consumer; /* UUID_NULL: the rule found the device broken */
                 uint64_t usec; /* CLOCK_REALTIME of the last such case */
         } items[HEALTH_SIGHTINGS_MAX];
         size_t n_items;
@@ -50,7 +51,10 @@ typedef struct HealthFacts {
 /* Returns the first decision of the enum, in its order, that the facts give. */
 HealthDecision health_judge(const HealthFacts *facts);
 
-/* Notes that the consumer had the device at the last case of the finding. If the list is full, the
- * oldest sighting is replaced. */
+/* Notes that the consumer had the device at the last case of the finding, or with UUID_NULL that
+ * the rule found the device broken. If the list is full, the oldest sighting is replaced. */
 void health_sightings_note(HealthSightings *sightings, const HealthMessage *finding,
                            const Uuid *consumer);
+
+/* Removes the note that the rule found the device broken. Returns true if there was one. */
+bool health_sightings_recover(HealthSightings *sightings, const HealthMessage *recovery);

@@ -428,6 +428,36 @@ static int report(HealthMonitor *monitor, const char *device, const HealthMessag
         return 0;
 }
 
+/* Returns the time at which a person lifted the cordon last; 0: never. After the clock was set
+ * back, a time in the future says nothing about the cases that follow. */
+static uint64_t get_lifted(const CordonState *cordon)
+{
+        return cordon->lifted_usec > clock_usec(CLOCK_REALTIME) ? 0 : cordon->lifted_usec;
+}
+
+/* Returns the address of another function of the device that the rule found broken, and that has
+ * not recovered since. NULL: there is none. */
+static const char *find_broken(const HealthMonitor *monitor, const HealthHost *host,
+                               const char *device, const char *rule)
+{
+        const HealthSightings *sightings = &monitor->record.sightings;
+        const CordonState cordon =
+                cordon_get_state(monitor->config.cordon, host->tree, &monitor->config.root, device);
+
+        for (size_t i = 0; i < sightings->n_items; i++) {
+                const struct HealthSighting *item = &sightings->items[i];
+                const char *other;
+
+                if (!uuid_empty(&item->consumer) || strcmp(item->rule, rule) != 0 ||
+                    item->usec <= get_lifted(&cordon))
+                        continue;
+                other = find_offered(monitor, host, item->address);
+                if (other && strcmp(other, device) == 0)
+                        return item->address;
+        }
+        return NULL;
+}
+
 static int handle_finding(HealthMonitor *monitor, const HealthMessage *finding)
 {
         const HealthHost host = monitor->config.get_host(monitor->config.userdata);
@@ -436,15 +466,13 @@ static int handle_finding(HealthMonitor *monitor, const HealthMessage *finding)
                               .boot_id = monitor->boot_id,
                               .sightings = &monitor->record.sightings };
         const char *why = NULL;
+        HealthDecision decision;
 
         if (device) {
                 facts.is_offered = true;
                 facts.cordon = cordon_get_state(monitor->config.cordon, host.tree,
                                                 &monitor->config.root, device);
-                /* After the clock was set back, a time in the future says nothing about the cases
-                 * that follow. */
-                if (facts.cordon.lifted_usec > clock_usec(CLOCK_REALTIME))
-                        facts.cordon.lifted_usec = 0;
+                facts.cordon.lifted_usec = get_lifted(&facts.cordon);
                 facts.is_reported = health_record_has(&monitor->record, device, finding->rule);
                 why = nova_mode_refuses(host.nova,
                                         cordon_action(host.tree, &monitor->config.root, device));
@@ -452,7 +480,14 @@ static int handle_finding(HealthMonitor *monitor, const HealthMessage *finding)
         }
         if (device && finding->guests > 0)
                 note_guests(monitor, finding);
-        switch (health_judge(&facts)) {
+        decision = health_judge(&facts);
+        if (finding->lift == HEALTH_LIFT_RECOVERY &&
+            (decision == HEALTH_KNOWN || decision == HEALTH_REPORT ||
+             decision == HEALTH_WITHHOLD)) {
+                health_sightings_note(&monitor->record.sightings, finding, &UUID_NULL);
+                monitor->is_changed = true;
+        }
+        switch (decision) {
         case HEALTH_WITHHOLD:
                 return withhold(monitor, &host, device, finding);
         case HEALTH_REPORT:
@@ -468,13 +503,24 @@ static int handle_finding(HealthMonitor *monitor, const HealthMessage *finding)
 static int handle_recovery(HealthMonitor *monitor, const HealthMessage *message)
 {
         const HealthHost host = monitor->config.get_host(monitor->config.userdata);
-        const char *device = find_offered(monitor, &host, message->address);
+        const char *device = find_offered(monitor, &host, message->address), *other;
         Error error = ERROR_NULL;
-        bool was_reported;
+        bool was_broken, was_reported;
         int r;
 
+        was_broken = health_sightings_recover(&monitor->record.sightings, message);
+        monitor->is_changed = monitor->is_changed || was_broken;
         if (!device)
                 return 0;
+        other = find_broken(monitor, &host, device, message->rule);
+        if (other) {
+                if (was_broken)
+                        log_event(LOG_NOTICE, NULL, LOG_FIELDS(LOG_FIELD_DEVICE, device),
+                                  "Function %s of device %s works again by health rule %s, but %s "
+                                  "does not: %s",
+                                  message->address, device, message->rule, other, message->line);
+                return 0;
+        }
         was_reported = health_record_remove(&monitor->record, device, message->rule);
         monitor->is_changed = monitor->is_changed || was_reported; /* also if the lift fails */
         r = cordon_lift(monitor->config.cordon, host.tree, &monitor->config.root, device,

@@ -147,13 +147,14 @@ static int read_report(HealthRecord *record, const json_t *json, Error *reterr)
 static int read_sighting(HealthRecord *record, const json_t *json, Error *reterr)
 {
         HealthMessage finding = { 0 };
-        const char *rule, *address;
-        Uuid consumer;
+        const char *rule, *address, *text;
+        Uuid consumer = UUID_NULL;
         int r;
 
         if ((r = json_read_string(json, "rule", &rule, reterr)) < 0 ||
             (r = json_read_string(json, "address", &address, reterr)) < 0 ||
-            (r = json_read_uuid(json, "consumer", &consumer, reterr)) < 0 ||
+            (r = json_read_string(json, "consumer", &text, reterr)) < 0 ||
+            (text[0] && (r = json_read_uuid(json, "consumer", &consumer, reterr)) < 0) ||
             (r = json_read_u64(json, "usec", &finding.last_usec, reterr)) < 0)
                 return r;
         if (strlen(rule) >= sizeof(finding.rule) || pci_address_parse(address, finding.address) < 0)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The state of the health monitor, in "health.json" of state_dir: how far the kernel's lines were
- * read, the devices that rules have reported without withholding them, and the guests that had a
- * device at a case. Cordons are in agent/tree/cordon.h. Changes are in memory until
- * health_record_save(). Loading and saving block on the disk. */
+/* The state of the health monitor, in "health.json" of state_dir. It has the position in the
+ * kernel's lines, and the devices that rules have reported without withholding them. It also has
+ * the guests that had a device at a case, and the functions that have not recovered yet. Cordons
+ * are in agent/tree/cordon.h. Changes are in memory until health_record_save(). Loading and saving
+ * block on the disk. */
 
 #include "agent/health/judge.h"
 

@@ -374,7 +374,7 @@ class TestStandalone(EnvCase):
 
     shared = ('bus',)
 
-    def start(self):
+    def start(self, rules=None):
         self.pipe = self.scratch.path / ('kernel-%s.pipe' % uuid.uuid4().hex)
         os.mkfifo(self.pipe)
         card = {'name': 'pci_0000_8a_00_0', 'is_pci': True, 'address': '0000:8a:00.0', 'vendor_id': 0x8086, 'product_id': 0x1572,
@@ -382,10 +382,15 @@ class TestStandalone(EnvCase):
         functions = [{'name': 'pci_0000_8a_02_%d' % n, 'is_pci': True, 'address': '0000:8a:02.%d' % n, 'vendor_id': 0x8086,
                       'product_id': 0x154c, 'class_code': 0x020000, 'physical_function': '0000:8a:00.0'} for n in range(2)]
         agent = Agent(self.scratch, bus=self.bus, host=recorded_host('alone', devices=[card, *functions]), options={
+            'DEFAULT': {'debug': 'true'},
             'pci': {'device_spec': '{"vendor_id": "8086", "product_id": "154c", "resource_class": "CUSTOM_VF"}',
                     'report_in_placement': 'true'}})
         self.addCleanup(agent.stop)
-        agent.more_env.update(helper(agent.folder, pipe=self.pipe))
+        folder = self.scratch.path / ('rules-%s' % uuid.uuid4().hex)
+        folder.mkdir()
+        if rules:
+            (folder / 'test.yaml').write_text(rules)
+        agent.more_env.update(helper(agent.folder, pipe=self.pipe, rules=(folder, SHIPPED)))
         return agent.start('standalone')
 
     def write(self, line):
@@ -400,6 +405,22 @@ class TestStandalone(EnvCase):
         self.assertIn('0000:8a:00.0 cordoned by rule vfio-reset-failed', agent.status()['devices_unhealthy'])
         self.assertIn('its function 0000:8a:02.1: vfio-pci', agent.status()['devices_unhealthy'])
         self.assertIn('giving up', agent.claim('CUSTOM_VF=1', code=1).stderr)
+
+    def test_the_recovery_of_a_function_lifts_no_cordon_for_another_one(self):
+        agent = self.start(RECOVERS)
+        first, second = '0000:8a:02.0', '0000:8a:02.1'
+
+        self.write('gpu %s: fan stopped' % first)
+        wait_until(lambda: agent.status()['devices_unhealthy'], LATENCY_SEC, 'the cordon')
+        self.write('gpu %s: fan stopped' % second)
+        wait_until(lambda: 'Ignoring a finding of health rule fan about %s' % second in agent.log(), LATENCY_SEC, 'the other finding')
+        self.write('gpu %s: fan runs' % second)
+        expected = 'Function %s of device 0000:8a:00.0 works again by health rule fan, but %s does not' % (second, first)
+        wait_until(lambda: expected in agent.log(), LATENCY_SEC, 'the message')
+        agent.restart('standalone')
+        self.assertIn('0000:8a:00.0 cordoned by rule fan', agent.status()['devices_unhealthy'])
+        self.write('gpu %s: fan runs' % first)
+        wait_until(lambda: not agent.status()['devices_unhealthy'], LATENCY_SEC, 'the end of the cordon')
 
     def test_a_device_that_fails_for_two_guests(self):
         agent = self.start()

@@ -137,6 +137,14 @@ static void test_sightings(void **state)
         assert_int_equal(count(&sightings, &finding, 1050), 1);
         note(&sightings, &finding, 2, 1111);
         assert_int_equal(count(&sightings, &finding, 0), 1);
+        /* A function that the rule found broken is no guest, and recovers alone. */
+        health_sightings_note(&sightings, &finding, &UUID_NULL);
+        health_sightings_note(&sightings, &other, &UUID_NULL);
+        assert_int_equal(count(&sightings, &finding, 0), 1);
+        assert_true(health_sightings_recover(&sightings, &finding));
+        assert_false(health_sightings_recover(&sightings, &finding));
+        assert_int_equal(count(&sightings, &finding, 0), 1);
+        assert_true(health_sightings_recover(&sightings, &other));
         /* The list stays bounded, and keeps the newest. */
         for (unsigned i = 0; i < 2 * HEALTH_SIGHTINGS_MAX; i++)
                 note(&sightings, &finding, 16 + i, 2000 + i);

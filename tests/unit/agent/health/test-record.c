@@ -31,6 +31,7 @@ static void test_reports(void **state)
         assert_int_equal(health_record_add(&record, "gpu", &a), 0);
         assert_int_equal(health_record_add(&record, "gpu", &b), 0);
         health_sightings_note(&record.sightings, &a, &consumer);
+        health_sightings_note(&record.sightings, &b, &UUID_NULL);
         strcpy(record.cursor, "s=1");
         assert_int_equal(health_record_save(&record, NULL), 0);
         health_record_done(&record);
@@ -38,8 +39,9 @@ static void test_reports(void **state)
         assert_int_equal(health_record_load(&record, folder, NULL), 0);
         assert_string_equal(record.words, "gpu, rule a: line; gpu, rule b: line");
         assert_string_equal(record.cursor, "s=1");
-        assert_int_equal(record.sightings.n_items, 1);
+        assert_int_equal(record.sightings.n_items, 2);
         assert_string_equal(record.sightings.items[0].consumer.text, consumer.text);
+        assert_true(health_sightings_recover(&record.sightings, &b));
         assert_true(health_record_has(&record, "gpu", "a"));
         assert_false(health_record_has(&record, "gpu2", "a"));
         /* The boot ends the first report; a link is read again, so its recovery ends the other one.
