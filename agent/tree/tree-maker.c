@@ -198,11 +198,36 @@ static int retain(const TreeMaker *maker, const RetainedTrees *trees, ProviderTr
                        : retained_apply(maker->retained, trees, tree, reterr);
 }
 
+/* Restores the inventories in use that base has and tree lacks, for example of a class whose entry
+ * left provider.yaml. Placement rejects the whole reshape if a class in use loses its inventory. */
+static int keep_in_use(const Allocations *consumers, const ProviderTree *base, ProviderTree *tree)
+{
+        for (size_t i = 0; consumers && i < consumers->n_consumers; i++) {
+                const Consumer *consumer = consumers->consumers[i];
+
+                for (size_t j = 0; j < consumer->n_allocations; j++) {
+                        const Allocation *used = &consumer->allocations[j];
+                        const Provider *before = provider_tree_find(base, &used->provider);
+                        Provider *after = provider_tree_find(tree, &used->provider);
+
+                        for (size_t k = 0; before && after && k < used->resources.n_items; k++) {
+                                const char *name = used->resources.items[k].resource_class;
+                                const Inventory *old = provider_find_inventory(before, name);
+
+                                if (old && !provider_find_inventory(after, name) &&
+                                    provider_set_inventory(after, name, old) < 0)
+                                        return -ENOMEM;
+                        }
+                }
+        }
+        return 0;
+}
+
 /* Makes the published tree from the driver's tree. The order is fixed: devices, cordons, files of
- * the operator, retained inventories, foreign traits. If trees->before is NULL, no inventory is
- * retained. */
-static int finish(const TreeMaker *maker, const RetainedTrees *trees, ProviderTree *tree,
-                  Error *reterr)
+ * the operator, retained inventories, foreign traits. In a reshape with consumers, trees->before is
+ * NULL: no inventory is retained, but those that the moved consumers and the others use stay. */
+static int finish(const TreeMaker *maker, const RetainedTrees *trees, const DriverReshape *reshape,
+                  ProviderTree *tree, Error *reterr)
 {
         const Retained *retained = trees->before ? maker->retained : NULL;
         int r = 0;
@@ -216,6 +241,10 @@ static int finish(const TreeMaker *maker, const RetainedTrees *trees, ProviderTr
         if (r >= 0 && maker->provider_config)
                 r = provider_config_apply(maker->provider_config, tree, trees->base, trees->known,
                                           reterr);
+        if (r >= 0 && reshape && reshape->consumers && trees->base &&
+            (keep_in_use(reshape->consumers, trees->base, tree) < 0 ||
+             keep_in_use(reshape->others, trees->base, tree) < 0))
+                r = error_oom(reterr);
         if (r >= 0 && retained)
                 r = retain(maker, trees, tree, reterr);
         if (r >= 0 && keep_foreign(maker, trees->base, tree) < 0)
@@ -270,7 +299,7 @@ int tree_maker_make(const TreeMaker *maker, const Snapshot *snapshot, const Prov
                 return updated;
         }
         edit_local_disk(maker, base, tree, &made);
-        r = finish(maker, &trees, tree, reterr);
+        r = finish(maker, &trees, reshape, tree, reterr);
         if (r < 0)
                 return r;
         made.tree = TAKE_PTR(tree);

@@ -99,6 +99,12 @@ class TestClasses(ReshapeCase):
         self.move(before, {'VGPU': 'CUSTOM_SLICE', 'CUSTOM_NIC': 'CUSTOM_FAST_NIC'},
                   **devices('CUSTOM_SLICE', 'CUSTOM_FAST_NIC'))
         self.move(before, {}, **devices('VGPU', 'CUSTOM_NIC'))
+        # A class in use stays in the request, although its entry left provider.yaml.
+        empty = self.agent.folder / 'empty'
+        empty.mkdir()
+        self.move(before, {'VGPU': 'CUSTOM_SLICE'}, compute={'provider_config_location': empty},
+                  **devices('CUSTOM_SLICE', 'CUSTOM_NIC'))
+        self.move(before, {}, **devices('VGPU', 'CUSTOM_NIC'), **self.tell_root('CUSTOM_LICENSE'))
         # A class of the root and one of a card are renamed in one reshape.
         self.move(before, {'CUSTOM_LICENSE': 'CUSTOM_PERMIT', 'CUSTOM_NIC': 'CUSTOM_PORT'},
                   **renames('CUSTOM_LICENSE:CUSTOM_PERMIT, CUSTOM_NIC:CUSTOM_PORT',
