@@ -285,16 +285,14 @@ const ProviderTree *reporter_tree(Reporter *reporter)
         return reporter->refreshed ? reporter->mirror->tree : NULL;
 }
 
+bool reporter_is_current(const Reporter *reporter)
+{
+        return reporter->refreshed && !mirror_has_stale(reporter->mirror);
+}
+
 int64_t reporter_get_generation(const Reporter *reporter, const Uuid *provider)
 {
         return reporter->refreshed ? mirror_get_generation(reporter->mirror, provider) : -1;
-}
-
-/* Checks whether the mirror was read and has no stale provider. An attempt that made the mirror
- * forget a provider leaves it unusable until the next refresh. */
-static bool mirror_usable(const Reporter *reporter)
-{
-        return reporter->refreshed && !mirror_has_stale(reporter->mirror);
 }
 
 /* Permits a batch unless the role for it is known to be missing, or a batch failed and no publish
@@ -316,7 +314,7 @@ static void on_executed(int result, const Error *error, void *userdata)
 {
         Reporter *reporter = userdata;
         bool again = reporter->memory.batch_failed && reporter->plan->is_batch &&
-                     !report_outcome_is_fatal(result) && mirror_usable(reporter);
+                     !report_outcome_is_fatal(result) && reporter_is_current(reporter);
 
         if (again) {
                 reporter->executor = executor_free(reporter->executor);
@@ -530,7 +528,7 @@ int reporter_gather(Reporter *reporter, const StringSet *classes, const Provider
 
         if (reporter->busy)
                 return -EBUSY;
-        if (!mirror_usable(reporter))
+        if (!reporter_is_current(reporter))
                 return -ENODATA;
         r = start_gathering(reporter, classes, !ahead);
         if (r == 0)
@@ -560,7 +558,7 @@ int reporter_read_holders(Reporter *reporter, const Uuid *providers, size_t n_pr
 
         if (reporter->busy)
                 return -EBUSY;
-        if (!mirror_usable(reporter))
+        if (!reporter_is_current(reporter))
                 return -ENODATA;
         r = gather_new(&reporter->gather, reporter->session, providers, n_providers, &no_class,
                        on_gathered, reporter, NULL);
@@ -600,7 +598,7 @@ static int start_attempt(Reporter *reporter, const ProviderTree *desired,
 
         if (reporter->busy)
                 return -EBUSY;
-        if (!mirror_usable(reporter))
+        if (!reporter_is_current(reporter))
                 return -ENODATA;
         if (!allocations && !prepares && is_settled(reporter, desired)) {
                 begin(reporter, done, userdata);
@@ -639,7 +637,7 @@ int reporter_prepare(Reporter *reporter, const ProviderTree *desired, ReporterDo
 int reporter_plan(Reporter *reporter, const ProviderTree *desired, const Allocations *allocations,
                   Plan **ret, Error *reterr)
 {
-        if (!mirror_usable(reporter))
+        if (!reporter_is_current(reporter))
                 return error_setf(reterr, ENODATA, "Placement has not been read yet");
         return make_plan(reporter, desired, allocations, ret, reterr);
 }

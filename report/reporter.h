@@ -96,6 +96,10 @@ void reporter_forget(Reporter *reporter);
  * the first refresh that succeeded. A later refresh that fails leaves it unchanged. */
 const ProviderTree *reporter_tree(Reporter *reporter);
 
+/* Returns true if a refresh has succeeded, and no attempt since made the mirror forget a provider.
+ * An attempt forgets what it wrote without an answer; the mirror then has the state before it. */
+bool reporter_is_current(const Reporter *reporter);
+
 /* Returns the generation of a provider at the last refresh or publication, -1 if it is unknown.
  * Allocations that another writer makes on the provider raise it. */
 int64_t reporter_get_generation(const Reporter *reporter, const Uuid *provider);

@@ -10,12 +10,14 @@
  * also makes the plan that a caller can request (tracker_plan()).
  *
  * A tree that was not made from the tree of Placement is only a preview, except on a standalone
- * host. Claims are fitted to it and the claim database stores it, but claims do not move, and the
- * parts of the tree maker store nothing. Beside nova-compute, the preview is an earlier tree with
- * the larger reserved amounts, or the agent's own tree if there is none. If a host with Placement
- * cannot make a tree after a poll, it makes a preview from the last tree, if there is one. After
- * each other failure the last tree stays in use. This file sends no request. It notes the results
- * in the status, and logs a reason about devices or guests when its text changes. Main thread.
+ * host. So is one that was made from the mirror after a write without an answer, until the next
+ * read. Claims are fitted to a preview and the claim database stores it, but claims do not move,
+ * and the parts of the tree maker store nothing. Beside nova-compute, the preview is an earlier
+ * tree with the larger reserved amounts, or the agent's own tree if there is none. If a host with
+ * Placement cannot make a tree after a poll, it makes a preview from the last tree, if there is
+ * one. After each other failure the last tree stays in use. This file sends no request. It notes
+ * the results in the status, and logs a reason about devices or guests when its text changes. Main
+ * thread.
  *
  * Tests: tests/unit/agent/cycle/test-tracker.c */
 
@@ -278,7 +280,8 @@ static void note_tree(Tracker *tracker, const MadeTree *made, bool known)
 }
 
 /* Makes the tree from base (NULL: none), notes the result in the status, and passes the tree to the
- * claims. known: base is the tree of Placement, or the host is standalone. */
+ * claims. known: base is Placement's tree as of the last read and all writes since, or the host is
+ * standalone. */
 static int update_tree(Tracker *tracker, const ProviderTree *base, bool known, Error *reterr)
 {
         MadeTree made = { 0 };
@@ -312,7 +315,7 @@ static int reshape_alone(Tracker *tracker, Error *reterr)
 int tracker_tree_after_poll(Tracker *tracker, Error *reterr)
 {
         bool standalone = !tracker->config.reporter;
-        bool known = standalone || (tracker->reporter && reporter_tree(tracker->reporter));
+        bool known = standalone || (tracker->reporter && reporter_is_current(tracker->reporter));
         int r = update_tree(tracker, find_base(tracker), known, reterr);
 
         if (standalone)
@@ -356,8 +359,9 @@ int tracker_plan(Tracker *tracker, Plan **ret, Error *reterr)
                 return error_setf(reterr, ENODATA,
                                   "The host cannot be polled (%s), so its current state is unknown",
                                   tracker->status.hypervisor_error.text);
+        /* A write can be on its way, so the mirror is no evidence of what Placement has. */
         r = reshape_control_make_tree(tracker->reshape, &tracker->maker, tracker->snapshot,
-                                      reporter_tree(tracker->reporter), true, &made, reterr);
+                                      reporter_tree(tracker->reporter), false, &made, reterr);
         if (r < 0)
                 return r;
         r = reporter_plan(tracker->reporter, made.tree, NULL, ret, reterr);

@@ -129,6 +129,11 @@ const ProviderTree *reporter_tree(Reporter *reporter)
         return fake_reporter.mirror;
 }
 
+bool reporter_is_current(const Reporter *reporter)
+{
+        return fake_reporter.mirror;
+}
+
 int reporter_publish(Reporter *reporter, const ProviderTree *desired,
                      const Allocations *allocations, ReporterDone done, void *userdata)
 {

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """A host or a device is cordoned: its state in Placement, the claims it rejects, a restart, and uncordon."""
 
+import concurrent.futures
 import getpass
 import uuid
 
+from tests.env import faults
 from tests.env.agent import Agent
 from tests.env.fakesys import demo_host
 from tests.env.libvirtd import testdriver_xml
@@ -109,6 +111,45 @@ class TestCordon(AgentCase):
         done = agent.ctl('cordon', '0000:ff:00.0', code=1)
         self.assertIn('is not a device of this host', done.stderr)
         self.assertEqual(agent.ctl('cordon', 'a', 'b', check=False).returncode, 2)
+
+    def start_agent_behind_proxy(self):
+        """Starts an agent that reports the GPUs as PCI devices, and reaches Placement through the proxy."""
+        options = {'devices': {'enabled_mdev_types': None},
+                   'pci': {'report_in_placement': 'true', 'device_spec': '{"vendor_id": "10de"}'}}
+        return self.start_agent(options, placement=self.proxy.endpoint)
+
+    def has_effect(self, agent, device):
+        """Returns whether Placement has the cordon of the device or, for '', of the host."""
+        if not device:
+            return TRAIT in self.traits(agent)
+        records = self.placement.tree_by_name(agent.root())['demo_0000:41:00.0']['inventories'].values()
+        return any(record['reserved'] for record in records)
+
+    CORDONS = ((), 'traits', 'host_cordoned'), (('0000:41:00.0',), 'inventories', 'devices_cordoned')
+
+    def test_the_end_of_a_cordon_whose_write_got_no_answer(self):
+        """Placement has made the write, and only the next read shows it."""
+        agent = self.start_agent_behind_proxy()
+        for device, part, _ in self.CORDONS:
+            with self.subTest(part):
+                with self.proxy.fault(faults.Cut('after', method='PUT', path='/%s$' % part)):
+                    agent.ctl('cordon', *device, code=1)
+                self.assertTrue(self.has_effect(agent, device))
+                agent.ctl('uncordon', *device)
+                self.assertFalse(self.has_effect(agent, device))
+
+    def test_a_plan_does_not_end_a_cordon(self):
+        """The plan is made while the answer of Placement to the cordon is on its way."""
+        agent = self.start_agent_behind_proxy()
+        for device, part, key in self.CORDONS:
+            agent.restart('synced')  # the plan of the other cordon can be used again otherwise
+            with self.subTest(part), concurrent.futures.ThreadPoolExecutor(1) as pool:
+                with self.proxy.held(lambda: agent.ctl('cordon', *device), 'after', method='PUT', path='/%s$' % part):
+                    lifts = pool.submit(agent.ctl, 'uncordon', *device)
+                    wait_until(lambda: not agent.status()[key], 10, 'the end of the cordon')
+                    agent.ctl('plan')
+                lifts.result()
+                self.assertFalse(self.has_effect(agent, device))
 
     def test_a_device_before_the_first_poll(self):
         """The names of devices are not known yet, so a misspelled one is not accepted. The host can be cordoned."""
