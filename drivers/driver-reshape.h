@@ -48,14 +48,16 @@ typedef struct DriverReshape {
         /* Classes that stay where they are on every host. The driver adds those of which a
          * consumer cannot be moved. */
         StringSet kept;
+        Error blocked; /* why classes of kept stay, with the first consumer. The driver fills it in,
+                          and repeats it in calls without consumers. code 0: unknown */
         ReshapeProblem *problems; /* out: owned */
         size_t n_problems, n_problems_allocated;
 } DriverReshape;
 
-/* Frees everything that the driver filled in, and "kept". */
+/* Frees everything that the driver filled in, and "kept". Resets "blocked". */
 void driver_reshape_done(DriverReshape *reshape);
 
-/* Clears the results of an earlier call. "kept" stays. */
+/* Clears the results of an earlier call. "kept" and "blocked" stay. */
 void driver_reshape_clear(DriverReshape *reshape);
 
 /* Returns the uuid of the domain that the consumer belongs to by an alias, or else consumer itself.

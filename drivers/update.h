@@ -25,8 +25,8 @@
  * DRIVER_UPDATED_IN_PART, with an error text: a part of the host is left out or limited. Examples
  * are devices whose configuration cannot be obeyed, an unknown size of the disk, and a reserved
  * amount above the total. Also if a consumer cannot be moved; its class then stays where it is, and
- * the text names the first such consumer. Also if a class of reshape->kept stays. The tree is then
- * valid and complete except for these parts.
+ * the text names the first such consumer. Also if a class of reshape->kept stays, with the text of
+ * reshape->blocked. The tree is then valid and complete except for these parts.
  *
  * Errors: -ENOENT if no root of the tree has the name nodename, -EINVAL with an error text if host
  * and configuration do not fit, -ENOMEM, or another error of provider_tree_add(). Tree and

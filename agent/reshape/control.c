@@ -95,7 +95,7 @@ struct ReshapeControl {
         bool is_undo_lost; /* the last undo has no answer, and its image is the pending one */
         /* Classes that the last reshape could not move. */
         StringSet kept;
-        Error blocked; /* why the classes in kept could not be moved */
+        Error blocked; /* why the classes in kept could not be moved (DriverReshape.blocked) */
         ReshapeState state;
         Reshaper *reshaper; /* NULL: none runs */
 };
@@ -256,6 +256,7 @@ static void note_end(const Reshaper *reshaper, int result, const Error *error)
         if (reshaper->is_accepted)
                 log_done(reshaper);
         log_problems(reshaper);
+        control->blocked = reshaper->verdict.blocked;
         if (string_set_copy(&control->kept, &reshaper->verdict.kept) < 0)
                 log_warning("Out of memory. The list of classes that could not be moved is lost.");
 }
@@ -302,10 +303,8 @@ static void finish(Reshaper *reshaper, int result, const Error *error)
         control->is_made = reshaper->was_asked && reshaper->is_accepted;
         note_lost_undo(reshaper, result);
         reshape_image_done(&control->state.image);
-        if (tree) {
-                control->blocked = device_error;
+        if (tree)
                 control->state.image = TAKE_STRUCT(reshaper->image);
-        }
         control->reshaper = reshaper_free(reshaper);
         done(result, tree, &device_error, &words, userdata);
 }
@@ -846,15 +845,11 @@ int reshape_control_make_tree(ReshapeControl *control, const TreeMaker *maker,
                               const Snapshot *snapshot, const ProviderTree *base, bool known,
                               MadeTree *ret_made, Error *reterr)
 {
-        DriverReshape reshape = { .kept = control->kept };
+        DriverReshape reshape = { .kept = control->kept, .blocked = control->blocked };
         int r = tree_maker_make(maker, snapshot, base, known, &reshape, ret_made, reterr);
 
         driver_reshape_clear(&reshape);
         control->kept = reshape.kept;
-        /* The driver knows only that the class stays. The reason was stored at the end of the last
-         * reshape. */
-        if (r >= 0 && control->kept.n_items > 0 && ret_made->device_error.code)
-                ret_made->device_error = control->blocked;
         return r;
 }
 

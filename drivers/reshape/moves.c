@@ -520,24 +520,25 @@ static int move_classes(Moves *moves, const StringSet *classes, Error *reterr)
         return stays;
 }
 
-/* classes: those that should move. A class that is kept since an earlier call can be none of
- * them. */
-static void name_first_problem(const DriverReshape *reshape, const StringSet *classes,
-                               Error *reterr)
+/* Stores why classes stay in reshape->blocked. Without a new problem, the reason of an earlier call
+ * stays there. classes: those that should move. A class that is kept since an earlier call can be
+ * none of them. */
+static void name_first_problem(DriverReshape *reshape, const StringSet *classes)
 {
+        Error *blocked = &reshape->blocked;
         size_t i = 0;
         const ReshapeProblem *first = reshape->problems;
 
         while (i + 1 < reshape->kept.n_items &&
                !string_set_contains(classes, reshape->kept.items[i]))
                 i++;
-        if (reshape->n_problems == 0)
-                error_setf(reterr, EBUSY, "%.60s cannot be moved", reshape->kept.items[i]);
+        if (reshape->n_problems == 0 && !blocked->code)
+                error_setf(blocked, EBUSY, "%.60s cannot be moved", reshape->kept.items[i]);
         else if (reshape->n_problems == 1)
-                error_setf(reterr, EBUSY, "%.60s cannot be moved: consumer %s: %s",
+                error_setf(blocked, EBUSY, "%.60s cannot be moved: consumer %s: %s",
                            first->resource_class, first->consumer.text, first->reason);
-        else
-                error_setf(reterr, EBUSY, "%.60s cannot be moved: consumer %s: %s (and %zu more)",
+        else if (reshape->n_problems > 1)
+                error_setf(blocked, EBUSY, "%.60s cannot be moved: consumer %s: %s (and %zu more)",
                            first->resource_class, first->consumer.text, first->reason,
                            reshape->n_problems - 1);
 }
@@ -571,6 +572,8 @@ int reshape_moves_make(const TreeUpdate *update, DriverReshape *reshape, Error *
                         return kept;
         }
         if (r > 0)
-                name_first_problem(reshape, &classes, reterr);
+                name_first_problem(reshape, &classes);
+        if (r > 0 && reterr)
+                *reterr = reshape->blocked;
         return r > 0 ? DRIVER_UPDATED_IN_PART : DRIVER_UPDATED;
 }

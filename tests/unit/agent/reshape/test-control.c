@@ -24,6 +24,8 @@ static struct {
         Error error;
         ProviderTree *tree; /* tree of the last result; NULL: nothing was sent */
         bool cancels;       /* cancel after the consumers were gathered */
+        bool stays;         /* VGPU cannot be moved */
+        bool has_problem;   /* the driver has another problem */
         int cancelled;
 } world;
 
@@ -35,8 +37,17 @@ int provider_update(const HostConfig *config, const Snapshot *snapshot, const De
 
         if (!provider_find_inventory(root, "VGPU"))
                 return DRIVER_UPDATED;
-        if (!reshape->consumers)
+        if (!reshape->consumers && !string_set_contains(&reshape->kept, "VGPU"))
                 return DRIVER_RESHAPE_NEEDED;
+        if (world.stays && reshape->consumers) {
+                assert_true(string_set_add(&reshape->kept, "VGPU") >= 0);
+                error_setf(&reshape->blocked, EBUSY, "VGPU stays: a guest");
+        }
+        if (world.stays) {
+                error_setf(reterr, EBUSY, "%s%s", world.has_problem ? "no disk; " : "",
+                           reshape->blocked.text);
+                return DRIVER_UPDATED_IN_PART;
+        }
         if (world.cancels)
                 world.cancelled = reshape_control_cancel(world.control);
         assert_true(provider_remove_inventory(root, "VGPU"));
@@ -575,6 +586,35 @@ static void test_the_start_keeps_its_reshape(void **state)
         }
 }
 
+/* Checks the reason why the host is not as configured, in the tree of the next cycle. */
+static void assert_reason(const char *expected)
+{
+        _cleanup_(snapshot_unrefp) Snapshot *host = NULL;
+        MadeTree made = { 0 };
+
+        assert_int_equal(snapshot_new(&host), 0);
+        assert_int_equal(reshape_control_make_tree(world.control, &world.maker, host,
+                                                   fake_reporter.mirror, true, &made, NULL),
+                         0);
+        assert_false(made.reshape_needed);
+        assert_string_equal(made.device_error.text, expected);
+        provider_tree_free(made.tree);
+}
+
+/* The reason why a class stays is shown beside the other problems of each cycle. */
+static void test_a_class_that_stays(void **state)
+{
+        begin_control(true);
+        world.stays = world.has_problem = true;
+        run();
+        assert_int_equal(world.result, 0);
+        assert_reason("no disk; VGPU stays: a guest");
+        world.has_problem = false;
+        assert_reason("VGPU stays: a guest");
+        world.has_problem = true;
+        assert_reason("no disk; VGPU stays: a guest");
+}
+
 static void test_alone(void **state)
 {
         _cleanup_(snapshot_unrefp) Snapshot *host = NULL;
@@ -613,4 +653,4 @@ TEST_MAIN_WITH(set_up, tear_down, test_conditions_of_a_reshape, test_an_error_en
                test_a_reshape_that_is_shown_replaces_the_last_answer, test_undo,
                test_a_lost_answer_is_settled_at_the_start,
                test_a_lost_answer_is_settled_in_the_next_cycle, test_a_lost_answer_of_an_undo,
-               test_cancel, test_the_start_keeps_its_reshape, test_alone)
+               test_cancel, test_the_start_keeps_its_reshape, test_a_class_that_stays, test_alone)

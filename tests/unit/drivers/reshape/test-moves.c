@@ -344,6 +344,36 @@ static void test_floating_guests_do_not_limit_a_reshape(void **state)
         driver_reshape_done(&reshape);
 }
 
+/* A later update names the consumer, too, beside the problems of its own. */
+static void test_the_reason_why_a_class_stays_is_repeated(void **state)
+{
+        const Shape shape = { .numa = true };
+        HostConfig from = config_make(NULL, 0), to = config_of(&shape);
+        _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);
+        _cleanup_(snapshot_unrefp) Snapshot *host = host_new(HOST);
+        _cleanup_(allocations_freep) Allocations *moved = NULL;
+        DriverReshape reshape = { 0 };
+        Error error = ERROR_NULL;
+
+        assert_int_equal(provider_update(&from, host, NULL, tree, "cn1", NULL, NULL),
+                         DRIVER_UPDATED);
+        reshape.consumers = moved = allocations_of("a@cn1:VCPU=100", tree);
+        for (int i = 0; i < 3; i++) {
+                char first[ERROR_TEXT_MAX];
+
+                assert_int_equal(provider_update(&to, host, NULL, tree, "cn1", &reshape, &error),
+                                 DRIVER_UPDATED_IN_PART);
+                if (i == 0)
+                        strcpy(first, error.text);
+                assert_non_null(strstr(error.text, "VCPU cannot be moved: consumer "));
+                assert_true(i == 2 || strcmp(error.text, first) == 0);
+                assert_int_equal(!strstr(error.text, "; VCPU"), i < 2);
+                reshape.consumers = NULL;
+                to.reserved_host_disk_mb = i == 1 ? 1000000 : 0;
+        }
+        driver_reshape_done(&reshape);
+}
+
 /* C5.2: the consumer is the migration, and the domain has the uuid of the instance */
 /* CUSTOM_A was kept before, and nothing of it is left. */
 static void test_the_error_names_a_class_that_stays(void **state)
@@ -439,5 +469,6 @@ static void test_allocations_of_an_exchanged_device_stay(void **state)
 }
 
 TEST_MAIN(test_allocations_of_an_exchanged_device_stay, test_cells, test_dedicated_cpus,
-          test_floating_guests_do_not_limit_a_reshape, test_the_error_names_a_class_that_stays,
+          test_floating_guests_do_not_limit_a_reshape,
+          test_the_reason_why_a_class_stays_is_repeated, test_the_error_names_a_class_that_stays,
           test_alias, test_renamed_classes)
