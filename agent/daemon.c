@@ -469,6 +469,8 @@ static void put_in_force(Daemon *daemon, Engine *engine)
         const Config *config = engine->config;
         const ClaimSettings settings = claim_settings(config);
 
+        reshape_control_inherit(tracker_view(engine->tracker).reshape,
+                                tracker_view(daemon->engine.tracker).reshape);
         if (config->has_placement)
                 auditor_inherit(tracker_view(engine->tracker).auditor,
                                 tracker_view(daemon->engine.tracker).auditor);

@@ -148,6 +148,14 @@ ReshapeControl *reshape_control_free(ReshapeControl *control)
         return NULL;
 }
 
+void reshape_control_inherit(ReshapeControl *control, ReshapeControl *before)
+{
+        control->kept = TAKE_STRUCT(before->kept);
+        control->blocked = before->blocked;
+        control->is_undo_lost = before->is_undo_lost;
+        control->state.error = before->state.error;
+}
+
 void reshape_control_ask(ReshapeControl *control, ReshapeKind kind, const EventAuthor *by)
 {
         control->state.asked = true;

@@ -32,6 +32,11 @@ int reshape_control_new(ReshapeControl **ret, sd_event *event, const char *state
 ReshapeControl *reshape_control_free(ReshapeControl *control);
 DEFINE_CLEANUP(ReshapeControl *, reshape_control_free);
 
+/* Moves the results of another control of the same host to a new one: the classes that stay, the
+ * error of the last reshape, and an undo without an answer. Requests are not moved. The other one
+ * must not be used any more, except to free it. */
+void reshape_control_inherit(ReshapeControl *control, ReshapeControl *before);
+
 /* Requests a reshape for the next cycle, in place of an earlier request. RESHAPE_UNDO and
  * RESHAPE_SHOW clear asked_error. by (copied) is the caller; NULL: not known. */
 void reshape_control_ask(ReshapeControl *control, ReshapeKind kind, const EventAuthor *by);

@@ -149,6 +149,26 @@ class TestVgpus(ReshapeCase):
         self.agent.wait_state('synced')
         self.assertEqual(self.held(self.guests[1])[GPUS[2]], {'VGPU': 1})
 
+    def test_a_class_that_stays_does_not_hold_back_a_reload(self):
+        self.make_old_shape()
+        stranger = str(uuid.uuid4())
+        self.put(stranger, {ROOT: {'VGPU': 1}})
+        self.start('stale', devices={'enabled_mdev_types': 'nvidia-35'})
+        error = self.agent.status()['sync_error']
+        self.assertIn(stranger, error)
+        total = self.tree()[ROOT]['inventories']['MEMORY_MB']['total']
+        for reserved, shown in ((1 << 30, total), (640, 640)):
+            self.agent.configure({'DEFAULT': {'reserved_host_memory_mb': reserved}})
+            self.agent.ctl('reload')
+            self.agent.ctl('sync', check=False)
+            self.assertEqual(self.tree()[ROOT]['inventories']['MEMORY_MB']['reserved'], shown)
+            status = self.agent.status()
+            self.assertEqual((status['sync_state'], status['sync_error'][-len(error):]), ('stale', error))
+            self.assertEqual('reserved_host_memory_mb' in status['sync_error'], shown == total)
+        self.placement.request('DELETE', '/allocations/' + stranger)
+        self.agent.ctl('reshape')
+        self.agent.wait_state('synced')
+
     def test_periodically_it_is_reported_and_not_done(self):
         self.start(devices={'enabled_mdev_types': 'nvidia-35'})
         before = self.tree()

@@ -114,14 +114,31 @@ static int tear_down(void **state)
         return 0;
 }
 
-static void begin_control(bool at_start)
+static ReshapeControl *make_control(bool at_start)
 {
         static ClaimService claims;
+        ReshapeControl *control;
 
-        world.control = reshape_control_free(world.control);
-        assert_int_equal(reshape_control_new(&world.control, fake_reporter.event, world.folder, 0,
+        assert_int_equal(reshape_control_new(&control, fake_reporter.event, world.folder, 0,
                                              at_start, &claims),
                          0);
+        return control;
+}
+
+static void begin_control(bool at_start)
+{
+        world.control = reshape_control_free(world.control);
+        world.control = make_control(at_start);
+}
+
+/* Replaces the control as a reload does. */
+static void reload(void)
+{
+        ReshapeControl *control = make_control(false);
+
+        reshape_control_inherit(control, world.control);
+        reshape_control_free(world.control);
+        world.control = control;
 }
 
 static void on_ended(int result, ProviderTree *tree, const Error *device_error, const Error *error,
@@ -245,6 +262,8 @@ static void test_an_error_ends_with_the_need(void **state)
         kept = reshape_control_get_state(world.control);
         fake_reporter.publishes.results[0] = REPORT_E_FORBIDDEN;
         run();
+        reload();
+        kept = reshape_control_get_state(world.control);
         assert_int_equal(begin_if_due(true, true), 0);
         assert_int_not_equal(kept->error.code, 0);
         assert_int_equal(begin_if_due(false, true), 0);
@@ -514,6 +533,27 @@ static void test_a_lost_answer_of_an_undo(void **state)
         }
 }
 
+/* The same after a reload, which drops the request. */
+static void test_a_lost_answer_of_an_undo_before_a_reload(void **state)
+{
+        begin_control(true);
+        run();
+        hold("gpu");
+        reshape_control_ask(world.control, RESHAPE_UNDO, NULL);
+        fake_reporter.publishes = (FakeAnswers){ .results = { REPORT_E_UNREACHABLE } };
+        begin_reshape();
+        await_requests("RHS");
+        become(BEFORE, "host");
+        await_end();
+        reload();
+        assert_false(reshape_control_get_state(world.control)->asked);
+        reshape_control_ask(world.control, RESHAPE_UNDO, NULL);
+        run();
+        assert_string_equal(fake_reporter.did, "R");
+        assert_int_equal(world.result, 0);
+        assert_mirror(BEFORE);
+}
+
 static void test_cancel(void **state)
 {
         begin_control(false);
@@ -612,6 +652,7 @@ static void test_a_class_that_stays(void **state)
         world.has_problem = false;
         assert_reason("VGPU stays: a guest");
         world.has_problem = true;
+        reload();
         assert_reason("no disk; VGPU stays: a guest");
 }
 
@@ -653,4 +694,5 @@ TEST_MAIN_WITH(set_up, tear_down, test_conditions_of_a_reshape, test_an_error_en
                test_a_reshape_that_is_shown_replaces_the_last_answer, test_undo,
                test_a_lost_answer_is_settled_at_the_start,
                test_a_lost_answer_is_settled_in_the_next_cycle, test_a_lost_answer_of_an_undo,
-               test_cancel, test_the_start_keeps_its_reshape, test_a_class_that_stays, test_alone)
+               test_a_lost_answer_of_an_undo_before_a_reload, test_cancel,
+               test_the_start_keeps_its_reshape, test_a_class_that_stays, test_alone)
