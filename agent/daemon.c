@@ -251,18 +251,21 @@ static void on_looked(Tracker *tracker, uint64_t began_usec, const Error *error,
         claim_queue_refreshed(daemon->queue, CLAIM_REFRESH_GUESTS, began_usec, &unread);
 }
 
-/* Prints one line for each request that the next publication would send. */
+/* Prints the requests of the next publication, and what they leave different. */
 static void print_plan(Tracker *tracker, Error *reterr)
 {
         _cleanup_(plan_freep) Plan *plan = NULL;
+        const Error why = tracker_status_why_unequal(tracker_view(tracker).status);
         int r = tracker_plan(tracker, &plan, reterr);
 
         if (r < 0) {
                 error_setf(reterr, r, "%s", error_text(reterr, r));
                 return;
         }
-        if (plan->n_steps == 0)
-                puts("Nothing to do. Placement is equal to this host.");
+        if (why.code)
+                printf("Placement stays different from this host: %s.\n", why.text);
+        else if (plan->n_steps == 0)
+                puts("Nothing to do: Placement is equal to this host.");
         for (size_t i = 0; i < plan->n_steps; i++) {
                 _cleanup_(placement_request_done) PlacementRequest request =
                         plan_step_request(&plan->steps[i]);
@@ -368,10 +371,9 @@ static int make_engine(Daemon *daemon, Config *config, Engine *ret, Error *reter
 {
         _cleanup_(engine_done) Engine engine = { .config = config };
         bool read_only = daemon->mode == DAEMON_DRY_RUN;
-        int r;
+        int r = driver_new(&engine.driver, config->compute_driver, &config->driver,
+                           daemon->engine.driver, reterr);
 
-        r = driver_new(&engine.driver, config->compute_driver, &config->driver,
-                       daemon->engine.driver, reterr);
         if (r < 0)
                 return r;
         r = provider_config_new(&engine.provider_config, config->provider_config_location,
@@ -494,9 +496,8 @@ static int replace(Daemon *daemon, Error *reterr)
 {
         _cleanup_(config_freep) Config *config = NULL;
         Engine engine;
-        int r;
+        int r = config_load(&config, daemon->config_file, on_config_warning, NULL, reterr);
 
-        r = config_load(&config, daemon->config_file, on_config_warning, NULL, reterr);
         if (r < 0)
                 return r;
         r = check_lasting(daemon, config, reterr);

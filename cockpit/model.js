@@ -411,19 +411,20 @@ const REMEDIES = {
 };
 
 /* Returns {steps: [{request, name, summary}], words}. An empty plan does not prove that Placement matches the host, so the words depend
- * on the sync state too. */
+ * on the sync state and its error, too. */
 export function plan(document, status) {
     const steps = list(document).map(step => ({
         request: `${plain(step.method)} ${plain(step.path)}`,
         name: plain(step.name),
         summary: plain(step.summary),
     }));
-    const isEqual = status?.sync_state === 'synced' || status?.sync_state === 'left-to-nova';
+    const error = plain(status?.sync_error);
+    const isEqual = status?.sync_state === 'synced' || (status?.sync_state === 'left-to-nova' && !error);
     return {
         steps,
         words: steps.length > 0 ? `${count(steps.length, 'request')} to make Placement equal to this host`
                : isEqual ? '✓ Nothing to send: Placement is equal to this host.'
-               : `Nothing to send now. The sync state is ${plain(status?.sync_state) || 'unknown'}.`,
+               : `Nothing to send now. The sync state is ${plain(status?.sync_state) || 'unknown'}${error && `: ${error}`}.`,
     };
 }
 

@@ -527,7 +527,7 @@ static void on_reshaped(int result, ProviderTree *tree, const Error *device_erro
  * reshapes. */
 static int begin_reshape(Tracker *tracker, Error *reterr)
 {
-        bool needed = tracker->status.reshape_needed || tracker->reshape_left;
+        bool needed = tracker->status.reshape_needed || tracker->status.reshape_left;
         int r;
 
         if (tracker->config.dry_run)
@@ -671,8 +671,7 @@ static int begin_reserve(Tracker *tracker, Error *reterr)
         return reporter_publish(tracker->reporter, tree, NULL, on_answer, tracker);
 }
 
-/* Counts the requests that would make the tree of nova-compute equal to the tree of the agent. A
- * reshape that would be necessary counts as one more. */
+/* Counts the requests that would make the tree of nova-compute equal to the tree of the agent. */
 static int done_reserve(Tracker *tracker, Error *reterr)
 {
         _cleanup_(plan_freep) Plan *plan = NULL;
@@ -681,7 +680,7 @@ static int done_reserve(Tracker *tracker, Error *reterr)
         if (r < 0)
                 return r;
         overwrites_keep_tree(&tracker->overwrites, reporter_tree(tracker->reporter));
-        tracker_status_note_left(&tracker->status, plan->n_steps + tracker->reshape_left);
+        tracker_status_note_left(&tracker->status, plan->n_steps);
         note_yields(tracker);
         return 0;
 }

@@ -35,7 +35,6 @@ struct Tracker {
         Auditor *auditor;
         ProviderTree *tree;
         ProviderTree *wanted;  /* the agent's own tree, if nova-compute owns tree */
-        bool reshape_left;     /* wanted has another shape than Placement's tree */
         uint64_t started_usec; /* CLOCK_BOOTTIME */
         CyclePhase phase;
         /* The running cycle. Cleared at its start. */

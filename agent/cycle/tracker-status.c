@@ -119,8 +119,26 @@ static void note_back(TrackerStatus *status)
                 log_event(LOG_NOTICE, MESSAGE_PLACEMENT_BACK, NULL, "Placement can be used again.");
 }
 
-void tracker_status_note_left(TrackerStatus *status, uint64_t n_differences)
+Error tracker_status_why_unequal(const TrackerStatus *status)
 {
+        Error error = status->device_error.code ? status->device_error : status->part_error;
+
+        if (status->reshape_needed)
+                error_setf(
+                        &error, EAGAIN,
+                        "The tree must change shape under running guests. Run \"computectl reshape\", or restart the agent. The old shape is kept");
+        else if (status->reshape_left)
+                error_setf(
+                        &error, EAGAIN,
+                        "The tree must change shape under running guests. \"computectl reshape --dry-run\" shows the moves");
+        return error;
+}
+
+void tracker_status_note_left(TrackerStatus *status, uint64_t n_requests)
+{
+        const Error why = tracker_status_why_unequal(status);
+        uint64_t n_differences = n_requests + status->reshape_left;
+
         note_back(status);
         if (status->sync_state != SYNC_LEFT_TO_NOVA || status->n_differences != n_differences)
                 log_event(LOG_INFO, MESSAGE_LEFT_TO_NOVA, NULL,
@@ -130,7 +148,7 @@ void tracker_status_note_left(TrackerStatus *status, uint64_t n_differences)
         if (n_differences == 0)
                 status->last_sync_usec = clock_usec(CLOCK_REALTIME);
         status->n_differences = n_differences;
-        set_sync_state(status, SYNC_LEFT_TO_NOVA, NULL, true);
+        set_sync_state(status, SYNC_LEFT_TO_NOVA, &why, true);
 }
 
 void tracker_status_note_apart(TrackerStatus *status, SyncState state)
@@ -151,23 +169,13 @@ const char *tracker_status_why_apart(const TrackerStatus *status)
 
 void tracker_status_note_synced(TrackerStatus *status)
 {
+        const Error why = tracker_status_why_unequal(status);
+
         status->tree_published = status->cycle_published = true;
         note_back(status);
-        if (status->reshape_needed) {
-                Error error;
-
-                error_setf(
-                        &error, EAGAIN,
-                        "The tree must change shape under running guests. Run \"computectl reshape\", or restart the agent. The old shape is kept");
-                set_sync_state(status, SYNC_STALE, &error, true);
-        } else if (status->device_error.code) {
-                set_sync_state(status, SYNC_STALE, &status->device_error, true);
-        } else if (status->part_error.code) {
-                set_sync_state(status, SYNC_STALE, &status->part_error, true);
-        } else {
+        if (!why.code)
                 status->last_sync_usec = clock_usec(CLOCK_REALTIME);
-                set_sync_state(status, SYNC_SYNCED, NULL, true);
-        }
+        set_sync_state(status, why.code ? SYNC_STALE : SYNC_SYNCED, &why, true);
 }
 
 /* Joins the problems up to PARTS_LENGTH bytes, but at least one, and adds the number of the omitted

@@ -32,8 +32,8 @@ const char *sync_state_to_text(SyncState state); /* the SYNC_STATE_… names of 
 /* The status. Times are 0 until the event has happened. */
 typedef struct TrackerStatus {
         SyncState sync_state;
-        Error sync_error; /* why the state is stale, offline, or pending after a failure; code 0:
-                             none */
+        Error sync_error; /* why the state is stale, offline, or pending after a failure; if the
+                             tree is nova-compute's, what no request can make equal; code 0: none */
         Error settling;   /* the device that the first publication waits for; code 0: none */
         bool settled;     /* the first publication no longer waits for devices */
         Error hypervisor_error; /* why the last poll failed; code 0: it succeeded, or none has ended
@@ -43,6 +43,7 @@ typedef struct TrackerStatus {
         ReshaperAccess reshape_access; /* whether Placement permits reshapes */
         bool reshape_needed; /* the tree must change its shape under running guests; the old shape
                                 is kept */
+        bool reshape_left;   /* the same for the tree of nova-compute, which the agent leaves */
         Error reshape_error; /* why the last reshape failed; code 0: it succeeded, there was none,
                                 or none is needed any more */
         Error device_error;  /* why some devices are not reported as configured; code 0: all are */
@@ -80,9 +81,14 @@ void tracker_status_note_failure(TrackerStatus *status, int result, const Error 
  * a reshape is due, or if a device or part of the host is not reported. */
 void tracker_status_note_synced(TrackerStatus *status);
 
-/* Notes that nova-compute owns the tree in Placement, and that n_differences requests would make it
- * equal to the host. last_sync_usec changes only if there are none. */
-void tracker_status_note_left(TrackerStatus *status, uint64_t n_differences);
+/* Notes that nova-compute owns the tree in Placement, and that n_requests would make it equal to
+ * the host. A reshape that would be necessary counts as one more. last_sync_usec changes only if
+ * there are none. */
+void tracker_status_note_left(TrackerStatus *status, uint64_t n_requests);
+
+/* Returns why Placement is not equal to the host even if no request is left to send: the shape, or
+ * a part of the host that is not reported. code 0: it is equal. */
+Error tracker_status_why_unequal(const TrackerStatus *status);
 
 /* Notes that Placement is not used, and clears sync_error. state is SYNC_STANDALONE or
  * SYNC_RETIRED. */

@@ -193,7 +193,7 @@ static int share_tree(Tracker *tracker, const ProviderTree *base, MadeTree *made
         provider_tree_free(tracker->wanted);
         tracker->wanted = made->tree;
         made->tree = shared;
-        tracker->reshape_left = made->reshape_needed;
+        tracker->status.reshape_left = made->reshape_needed;
         made->reshape_needed = false;
         return r;
 }

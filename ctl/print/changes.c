@@ -76,18 +76,19 @@ static void add_step(CtlTable *table, const json_t *step, const CtlStyle *style)
         ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(step, "summary"));
 }
 
-/* Prints why the plan is empty. Only the sync states "synced" and "left-to-nova" result from a
- * comparison, so only these prove that Placement equals the host. */
+/* Prints why the plan is empty. Only the sync states "synced" and, without an error,
+ * "left-to-nova" prove that Placement equals the host. */
 static void print_nothing(const json_t *status, CtlPage *page)
 {
         const char *state = ctl_json_text(status, "sync_state"),
                    *error = ctl_json_text(status, "sync_error");
+        bool is_left = strcmp(state, SYNC_STATE_LEFT_TO_NOVA) == 0;
 
-        if (strcmp(state, SYNC_STATE_SYNCED) == 0 || strcmp(state, SYNC_STATE_LEFT_TO_NOVA) == 0)
+        if (strcmp(state, SYNC_STATE_SYNCED) == 0 || (is_left && !error[0]))
                 ctl_page_write(page, CTL_PLAIN, "Nothing to do: Placement is equal to this host.");
         else if (strcmp(state, SYNC_STATE_STANDALONE) == 0)
                 ctl_page_write(page, CTL_PLAIN, "Nothing to send: no Placement is configured.");
-        else if (strcmp(state, SYNC_STATE_STALE) == 0)
+        else if (is_left || strcmp(state, SYNC_STATE_STALE) == 0)
                 ctl_page_write(page, CTL_PLAIN,
                                "Nothing to send now, but Placement is not equal to this host: %s.",
                                error);

@@ -305,6 +305,18 @@ class TestCells(ReshapeCase):
         self.assertEqual(self.claimed(), before)
         self.assertEqual(list(self.tree()), [ROOT])
 
+    def test_a_dry_run_and_a_plan_name_the_reshape(self):
+        """No request is left to send, but Placement has another shape than this host."""
+        self.start()
+        self.agent.stop()
+        self.assertIn('Nothing to do', self.agent.run('--dry-run').stdout)
+        for mode in ('none', 'observe'):
+            self.agent.configure({'compute': {'numa_in_placement': 'true'}, 'agent': {'nova': mode}})
+            self.assertRegex(self.agent.run('--dry-run').stdout, r'^Placement .*: The tree must change shape')
+        self.start('left-to-nova')
+        self.assertEqual(self.agent.status()['n_differences'], 1)
+        self.assertRegex(self.agent.ctl('plan').stdout, 'not equal to this host: The tree must change shape')
+
     def test_c5_2_dedicated_cpus_there_and_back(self):
         guest = self.libvirtd.start_guest('pinned', vcpus=2, extra=pins('1', '1'))
         moving = self.libvirtd.start_guest('moving', vcpus=2, memory_mib=64, extra=pins('1', '1'))

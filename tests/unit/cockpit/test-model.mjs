@@ -166,6 +166,8 @@ cases('plan() describes the requests to Placement', [
     [() => plan([request], {sync_state: 'synced'}).steps[0].request, 'PUT /traits/X'],
     [() => ['synced', 'left-to-nova', 'offline', 'pending', 'retired'].map(state => plan([], {sync_state: state}).words),
      [nothing_left, nothing_left, ...['offline', 'pending', 'retired'].map(state => `Nothing to send now. The sync state is ${state}.`)]],
+    [() => plan([], {sync_state: 'left-to-nova', sync_error: 'another shape'}).words,
+     'Nothing to send now. The sync state is left-to-nova: another shape.'],
 ]);
 
 cases('reshape() lists moves and problems', [

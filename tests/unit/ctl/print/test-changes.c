@@ -39,6 +39,8 @@ static void test_an_empty_plan_is_no_proof_of_equality(void **state)
                 { "{'sync_state': 'synced'}", "Nothing to do: Placement is equal to this host.\n" },
                 { "{'sync_state': 'left-to-nova'}",
                   "Nothing to do: Placement is equal to this host.\n" },
+                { "{'sync_state': 'left-to-nova', 'sync_error': 'another shape'}",
+                  "Nothing to send now, but Placement is not equal to this host: another shape.\n" },
                 { "{'sync_state': 'standalone'}",
                   "Nothing to send: no Placement is configured.\n" },
                 { "{'sync_state': 'stale', 'sync_error': 'the tree must change\\u001b shape'}",
