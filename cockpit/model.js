@@ -155,6 +155,11 @@ export function verdict(status, now) {
 
 // ---- The host
 
+/* Returns the uuids of a claim's guest: its consumer, and the guest of a migration that took the claim over. */
+function owners(claim) {
+    return [claim.consumer, claim.of].filter(Boolean);
+}
+
 /* Returns the name of a claim in lists of holders. */
 function label(claim) {
     return `#${claim.id} ${plain(claim.guest || claim.consumer)}`;
@@ -196,7 +201,7 @@ function deviceHolders(device, provider, claims, host) {
         if (parts.length > 0 || share) {
             const what = parts.map(one => one.mdev).filter(Boolean).map(mdev => `mdev ${plain(mdev)}`);
             held.push({ claim: claim.id, text: label(claim), what: [amounts(share?.resources), ...what].filter(Boolean).join(', ') });
-            seen.add(claim.consumer);
+            owners(claim).forEach(one => seen.add(one));
         }
     }
     const mdevs = new Set(list(host?.mdevs).filter(one => device && one.parent === device.name).map(one => one.uuid));
@@ -389,14 +394,14 @@ export function events(document, now, max = 100) {
 
 /* Returns the guests of the hypervisor, each with the number of its claim, or 0 without a claim. */
 export function guests(hostDocument, claimsDocument) {
-    const byConsumer = new Map(list(claimsDocument?.claims).map(claim => [claim.consumer, claim.id]));
+    const byOwner = new Map(list(claimsDocument?.claims).flatMap(claim => owners(claim).map(one => [one, claim.id])));
     return list(hostDocument?.domains).map(domain => ({
         key: plain(domain.uuid),
         name: plain(domain.name),
         state: plain(domain.state),
         has: `${domain.vcpus ?? 0} vCPU, ${size(domain.memory_kib ?? 0)}`,
         devices: list(domain.mdevs).length + list(domain.pci_addresses).length,
-        claim: byConsumer.get(domain.uuid) ?? 0,
+        claim: byOwner.get(domain.uuid) ?? 0,
     }));
 }
 

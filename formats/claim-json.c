@@ -178,11 +178,11 @@ json_t *claim_to_json(const Claim *claim, const HostFacts *facts)
         const char *guest = guest_name(claim, facts, &length);
 
         return json_pack(
-                "{sI ss ss% ss sb ss ss sI sI sI ss so so ss ss so so ss so so}", "id",
+                "{sI ss ss% ss ss sb ss ss sI sI sI ss so so ss ss so so ss so so}", "id",
                 (json_int_t)claim->id, "consumer", claim->consumer.text, "guest", guest, length,
-                "state", claim_state_to_text(claim->state), "resize_target",
-                (int)claim->resize_target, "project", claim->project_id, "user", claim->user_id,
-                "created_usec", (json_int_t)claim->created_usec, "expires_usec",
+                "of", claim->guest.text, "state", claim_state_to_text(claim->state),
+                "resize_target", (int)claim->resize_target, "project", claim->project_id, "user",
+                claim->user_id, "created_usec", (json_int_t)claim->created_usec, "expires_usec",
                 (json_int_t)claim->expires_usec, "ended_usec", (json_int_t)claim->ended_usec,
                 "end_reason", claim->end_reason, "allocations", allocations_to_json(claim),
                 "devices", devices_to_json(claim, facts), "boot_id", claim->boot_id,

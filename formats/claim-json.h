@@ -4,7 +4,8 @@
 /* A claim as a member of the documents "claims" and "history":
  *
  * {"id", "consumer", "guest": the name of its domain, or for a guest without one the beginning of
- * its text (claim.h, process), "" if unknown, "state": "pending" | "claimed" | "confirmed" |
+ * its text (claim.h, process), "" if unknown, "of": the uuid of the guest whose claim a migration
+ * took over, "" for each other claim, "state": "pending" | "claimed" | "confirmed" |
  * "released", "resize_target", "project", "user", "created_usec", "expires_usec", "ended_usec",
  * "end_reason", "allocations": [{"provider": "<uuid>", "name", "resources": {"VCPU": 2}}],
  * "devices": [{"provider", "group": suffix, "class": the resource class that counts the device, ""

@@ -197,17 +197,22 @@ static bool has_device(const json_t *item, const char *what)
                is_named(json_object_get(item, "allocations"), of_allocation, what, strcasecmp);
 }
 
-/* Checks whether a claim or event belongs to the guest: by the name, or by the uuid of the consumer
- * or of a migration's guest. */
+/* Checks whether a claim or event belongs to the guest with this uuid: as its consumer, or as the
+ * guest of a migration that took the claim over. */
+static bool is_of_uuid(const json_t *item, const char *uuid)
+{
+        return uuid[0] && (strcmp(ctl_json_text(item, "consumer"), uuid) == 0 ||
+                           strcmp(ctl_json_text(item, "of"), uuid) == 0);
+}
+
+/* Checks whether a claim or event belongs to the guest: by its name or uuid. */
 static bool is_of_guest(const json_t *item, const char *guest)
 {
         Uuid uuid;
 
         if (strcmp(ctl_json_text(item, "guest"), guest) == 0)
                 return true;
-        return uuid_from_text(guest, &uuid) == 0 &&
-               (strcmp(ctl_json_text(item, "consumer"), uuid.text) == 0 ||
-                strcmp(ctl_json_text(item, "of"), uuid.text) == 0);
+        return uuid_from_text(guest, &uuid) == 0 && is_of_uuid(item, uuid.text);
 }
 
 /* Checks an item against all members of the filter. state: the name of the member to compare. usec:
@@ -411,7 +416,7 @@ static bool claim_has(const json_t *claim, const void *data)
 
         if (sought->is_place)
                 return is_there(claim, sought->is_cpu, sought->number);
-        return strcmp(ctl_json_text(claim, "consumer"), sought->uuid) == 0 ||
+        return is_of_uuid(claim, sought->uuid) ||
                strcmp(ctl_json_text(claim, "guest"), sought->word) == 0 ||
                has_device_or_provider(claim, sought);
 }
@@ -484,6 +489,18 @@ static json_t *make_guest(const json_t *domain, bool live)
                          ctl_json_text(domain, "name"), "next_start", !live);
 }
 
+/* Checks whether one of the claims belongs to the guest with this uuid. */
+static bool has_claim(const json_t *claims, const char *uuid)
+{
+        const json_t *claim;
+        size_t i;
+
+        json_array_foreach(claims, i, claim)
+                if (is_of_uuid(claim, uuid))
+                        return true;
+        return false;
+}
+
 /* Adds the member "guests" for the word. */
 static int add_guests(json_t *document, const json_t *host, const char *what)
 {
@@ -501,7 +518,7 @@ static int add_guests(json_t *document, const json_t *host, const char *what)
 
                 if (!live && !has_by(domain, "config_mdevs", "config_pci_addresses", &sought))
                         continue;
-                if (!ctl_json_find(claims, "consumer", ctl_json_text(domain, "uuid")) &&
+                if (!has_claim(claims, ctl_json_text(domain, "uuid")) &&
                     json_array_append_new(guests, make_guest(domain, live)) < 0)
                         return -ENOMEM;
         }

@@ -11,8 +11,8 @@
 /* A filter. All members must match. A member that is NULL or 0 matches everything. Texts are
  * borrowed. */
 typedef struct CtlFilter {
-        const char *guest;   /* uuid of the consumer or name of the guest's domain; for events also
-                              * uuid of a migration's guest */
+        const char *guest;   /* uuid of the consumer or of a migration's guest; name of the guest's
+                                domain */
         const char *device;  /* name, PCI address or mdev of a device; name of a provider, and for
                                 claims its uuid, which events do not have */
         const char *state;   /* the state of a claim, or the kind of an event */
@@ -47,10 +47,11 @@ int ctl_claims_keep(json_t *document, const json_t *host, const json_t *tree, co
 
 /* Removes the claims that do not match the word: a host CPU ("cpu:5"), a host cell ("cell:1"), or
  * any other word. For that, a claim matches if ctl_claims_keep() would keep it, or by the uuid of
- * its consumer or the name of its guest. Then adds a member "guests": guests of the host's document
- * that have the device, or a virtual function or an mdev of the card, and no claim in the list.
- * Both definitions of a domain count, live and persistent. For that, the word is an mdev's uuid, a
- * PCI address, or the name of a device or of its provider. Returns -ENOMEM if memory ran out. */
+ * its consumer, or the uuid or name of its guest. Then adds a member "guests": guests of the host's
+ * document that have the device, or a virtual function or an mdev of the card, and no claim in the
+ * list. Both definitions of a domain count, live and persistent. For that, the word is an mdev's
+ * uuid, a PCI address, or the name of a device or of its provider. Returns -ENOMEM if memory ran
+ * out. */
 int ctl_claims_find(json_t *document, const json_t *host, const char *what);
 
 /* Checks whether claims can be searched for that word: a device, the name of a domain, or cpu:N or

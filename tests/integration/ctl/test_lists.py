@@ -8,6 +8,7 @@ import tarfile
 import uuid
 
 from tests.env.agent import build_folder
+from tests.env.scratch import wait_until
 from tests.integration.agent.test_agent import AgentCase
 
 
@@ -68,6 +69,19 @@ class TestFilters(AgentCase):
         done = self.agent.ctl('claims', '--columns=ID,SIZE', code=2)
         self.assertIn('Unknown column "SIZE". The columns are ID,', done.stderr)
         self.assertEqual(done.stdout, '\n2 claims.\n')
+
+    def test_a_claim_that_a_migration_took_over_belongs_to_its_guest(self):
+        guest, migration = str(uuid.uuid4()), str(uuid.uuid4())
+        self.libvirtd.start_guest('web-1', uuid=guest)
+        self.addCleanup(self.libvirtd.delete_guest, guest)
+        self.agent.ctl('sync')
+        wait_until(lambda: self.agent.claims(guest), 20, 'the adoption')
+        number = self.agent.claims(guest)[0]['id']
+        self.agent.ctl('move', guest, migration)
+        for owner in (guest, guest.upper(), migration, 'web-1'):
+            for words in (('claims', '--guest', owner), ('who', owner)):
+                self.assertEqual([claim['id'] for claim in self.agent.ctl_json(*words)['claims']], [number], words)
+        self.assertEqual(self.agent.ctl_json('show', str(number))['of'], guest)
 
     def test_report(self):
         archive = self.agent.folder / 'report.tar.gz'

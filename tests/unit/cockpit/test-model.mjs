@@ -152,6 +152,12 @@ cases('events() describes an event', [
      {id: 1, when: 'never', event: 'released', claim: '#7', name: 'c', what: '2 VCPU', author: 'the agent', reason: 'r'}],
 ]);
 
+const migrating = {claims: [{...claimsDocument.claims[0], consumer: 'migration', of: 'g1'}]};
+cases('a guest has the claim that a migration took over', [
+    [() => guests(hostDocument, migrating).map(one => one.claim), [7, 0]],
+    [() => host(hostDocument, tree, migrating).cells[0].devices[0].holders.map(one => [one.claim, one.text]), [[7, '#7 web'], [0, 'db']]],
+]);
+
 cases('guests() shows the claim of each guest', [
     [() => guests(hostDocument, claimsDocument).map(one => [one.name, one.has, one.devices, one.claim]),
      [['web', '1 vCPU, 1 GiB', 1, 7], ['db', '2 vCPU, 2 MiB', 1, 0]]],

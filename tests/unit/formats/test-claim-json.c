@@ -45,7 +45,7 @@ static void test_whole(void **state)
         text = json_dumps(made, JSON_COMPACT);
         assert_string_equal(
                 text,
-                "{\"id\":7,\"consumer\":\"22222222-2222-4222-8222-222222222222\",\"guest\":\"web-1\",\"state\":\"confirmed\",\"resize_target\":false,\"project\":\"\",\"user\":\"\",\"created_usec\":5,\"expires_usec\":0,\"ended_usec\":0,\"end_reason\":\"\","
+                "{\"id\":7,\"consumer\":\"22222222-2222-4222-8222-222222222222\",\"guest\":\"web-1\",\"of\":\"\",\"state\":\"confirmed\",\"resize_target\":false,\"project\":\"\",\"user\":\"\",\"created_usec\":5,\"expires_usec\":0,\"ended_usec\":0,\"end_reason\":\"\","
                 "\"allocations\":[{\"provider\":\"11111111-1111-4111-8111-111111111111\",\"name\":\"host\",\"resources\":{\"VCPU\":2}}],"
                 "\"devices\":[{\"provider\":\"11111111-1111-4111-8111-111111111111\",\"group\":\"_1\",\"class\":\"\",\"device\":\"pci_0000_41_00_0\",\"address\":\"0000:41:00.0\",\"identity\":\"10de:20b0 1\",\"mdev_type\":\"nvidia-35\",\"mdev\":\"22222222-2222-4222-8222-222222222222\",\"exists\":true,\"managed\":false},"
                 "{\"provider\":\"11111111-1111-4111-8111-111111111111\",\"group\":\"\",\"class\":\"\",\"device\":\"pci_0000_41_00_0\",\"address\":\"0000:05:00.0\",\"identity\":\"\",\"mdev_type\":\"\",\"mdev\":\"\",\"exists\":true,\"managed\":false}],"
@@ -57,6 +57,7 @@ static void test_whole(void **state)
         claim->consumer = provider;
         made = claim_to_json(claim, &facts);
         assert_string_equal(json_string_value(json_object_get(made, "guest")), "web-1");
+        assert_string_equal(json_string_value(json_object_get(made, "of")), mdev.text);
 
         /* Before the first poll no mdev is known, and a card can have a driver. */
         blind = claim_to_json(claim, NULL);

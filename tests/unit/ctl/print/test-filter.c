@@ -163,7 +163,9 @@ static void assert_found(const char *what, const char *ids)
                 "{'id': 5, 'devices': [{'device': 'mdev_of_vf', 'address': '0000:c1:01.0', 'mdev': 'm'}]},"
                 "{'id': 6, 'devices': [{'device': 'gone', 'address': '0000:c1:01.7', 'mdev': ''}],"
                 " 'allocations': [{'name': 'host_pci_0000_c1_00_0', 'provider': 'p'}]},"
-                "{'id': 7, 'devices': [], 'allocations': [{'name': 'host_0000:C1:00.0'}]}]}");
+                "{'id': 7, 'devices': [], 'allocations': [{'name': 'host_0000:C1:00.0'}]},"
+                " {'id': 8, 'consumer': 'dddddddd-2222-4333-8444-555555555555',"
+                " 'of': 'eeeeeeee-2222-4333-8444-555555555555'}]}");
         _cleanup_json_ json_t *host = parse_quoted(
                 "{'devices': [{'name': 'pci_1', 'address': '0000:41:00.0'},"
                 " {'name': 'pci_0000_c1_00_0', 'address': '0000:c1:00.0', 'physical_function': ''},"
@@ -188,6 +190,8 @@ static void test_words_of_claims(void **state)
                 { "AAAAAAAA-2222-4333-8444-555555555555", "12" },
                 { "bbbbbbbb-2222-4333-8444-555555555555", "1" },
                 { "web-1", "3" },
+                { "DDDDDDDD-2222-4333-8444-555555555555", "8" },
+                { "EEEEEEEE-2222-4333-8444-555555555555", "8" }, /* a migration has its claim */
                 { "pci_1", "13" },
                 { "host_pci_1", "13" },
                 { "CCCCCCCC-2222-4333-8444-555555555555", "3" },
@@ -254,8 +258,10 @@ static void test_words_of_events(void **state)
 #define HOST                                                                                   \
         "{'cells': [{'id': 1, 'cpus': [{'id': 4}]}], 'devices': [{'name': 'pci_1',"            \
         " 'address': '0000:41:00.0'}, {'name': 'card', 'address': '0000:c1:00.0'},"            \
-        " {'name': 'vf', 'address': '0000:c1:01.0', 'physical_function': '0000:c1:00.0'}],"    \
-        " 'domains': [{'uuid': 'g4', 'name': 'web-4', 'pci_addresses': ['0000:c1:01.0']},"     \
+        " {'name': 'vf', 'address': '0000:c1:01.0', 'physical_function': '0000:c1:00.0'},"     \
+        " {'name': 'pci_5', 'address': '0000:05:00.0'}],"                                      \
+        " 'domains': [{'uuid': 'g5', 'name': 'web-5', 'pci_addresses': ['0000:05:00.0']},"     \
+        " {'uuid': 'g4', 'name': 'web-4', 'pci_addresses': ['0000:c1:01.0']},"                 \
         " {'uuid': 'g1', 'name': 'web-1',"                                                     \
         " 'pci_addresses': ['0000:41:00.0']}, {'uuid': 'g2', 'name': 'web-2', 'config_mdevs':" \
         " ['" MDEV "']}, {'uuid': 'g3', 'name': 'web-3', 'mdevs': ['" MDEV "']}]}"
@@ -287,14 +293,15 @@ static void test_words_of_a_host(void **state)
                 { "web-1", true, "" },      { "web-9", false, "" },
                 { MDEV, true, "web-2+" },   { VM, true, "" },
                 { "card", true, "web-4" },  { "0000:C1:00.0", true, "web-4" },
-                { "vf", true, "web-4" },
+                { "vf", true, "web-4" },    { "pci_5", true, "" },
         };
         _cleanup_json_ json_t *host = parse_quoted(HOST);
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_json_ json_t *claims = parse_quoted(
                         "{'claims': [{'consumer': 'g3',"
-                        " 'devices': [{'device': 'd', 'address': '', 'mdev': '" MDEV "'}]}]}");
+                        " 'devices': [{'device': 'd', 'address': '', 'mdev': '" MDEV "'}]},"
+                        " {'consumer': 'migration', 'of': 'g5', 'devices': [{'device': 'pci_5'}]}]}");
 
                 assert_int_equal(ctl_host_has(host, cases[i].what), cases[i].found);
                 assert_int_equal(ctl_claims_find(claims, host, cases[i].what), 0);
