@@ -392,8 +392,9 @@ export function events(document, now, max = 100) {
     }));
 }
 
-/* Returns the guests of the hypervisor, each with the number of its claim, or 0 without a claim. */
-export function guests(hostDocument, claimsDocument) {
+/* Returns the guests of the hypervisor, each with the number of its claim, or 0 without a claim. lacks: it must have one and has none.
+ * With the hook, a guest that is off needs none. */
+export function guests(hostDocument, claimsDocument, status) {
     const byOwner = new Map(list(claimsDocument?.claims).flatMap(claim => owners(claim).map(one => [one, claim.id])));
     return list(hostDocument?.domains).map(domain => ({
         key: plain(domain.uuid),
@@ -402,6 +403,7 @@ export function guests(hostDocument, claimsDocument) {
         has: `${domain.vcpus ?? 0} vCPU, ${size(domain.memory_kib ?? 0)}`,
         devices: list(domain.mdevs).length + list(domain.pci_addresses).length,
         claim: byOwner.get(domain.uuid) ?? 0,
+        lacks: !byOwner.has(domain.uuid) && !(status?.hook && domain.state === 'shutoff'),
     }));
 }
 

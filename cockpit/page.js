@@ -327,13 +327,13 @@ function drawEvents(now) {
 }
 
 function drawGuests() {
-    const guests = model.guests(bus.documents.host, bus.documents.claims);
+    const guests = model.guests(bus.documents.host, bus.documents.claims, bus.documents.status);
     const columns = [
         ['Name', row => foreign(row.name)],
         ['State', row => row.state],
         ['CPUs and memory', row => row.has],
         ['Devices', row => String(row.devices)],
-        ['Claim', row => row.claim ? `#${row.claim}` : tag({ state: 'warning', mark: '!', word: 'none' })],
+        ['Claim', row => row.claim ? `#${row.claim}` : row.lacks ? tag({ state: 'warning', mark: '!', word: 'none' }) : 'none'],
     ];
     return section('guests', `Guests (${guests.length})`, guests.length > 0 ? table('Guests', columns, guests, 'key') : h('p', null, 'The hypervisor has no guests.'));
 }

@@ -159,6 +159,11 @@ cases('a guest has the claim that a migration took over', [
 ]);
 
 cases('guests() shows the claim of each guest', [
+    [() => guests(hostDocument, claimsDocument).map(one => one.lacks), [false, true]],
+    // With the hook, a guest that is off has no claim.
+    [() => guests(hostDocument, claimsDocument, {hook: 'allow'}).map(one => one.lacks), [false, false]],
+    [() => guests(hostDocument, null, {hook: 'deny'}).map(one => one.lacks), [true, false]],
+    [() => guests(hostDocument, null, {hook: ''}).map(one => one.lacks), [true, true]],
     [() => guests(hostDocument, claimsDocument).map(one => [one.name, one.has, one.devices, one.claim]),
      [['web', '1 vCPU, 1 GiB', 1, 7], ['db', '2 vCPU, 2 MiB', 1, 0]]],
 ]);
