@@ -10,8 +10,10 @@
  *
  * Describe() adds "shares": [], the names of providers of other trees that share with this one.
  * Describe() also adds to each provider "cordoned": true | false and "withheld": "missing" | "held"
- * | "unclean" | "". Parents precede children, and siblings are sorted by name. "used" is the sum of
- * living claims on the provider. tree_to_json() makes none of the members that Describe() adds. */
+ * | "unclean" | "", and "devices": [] with the PCI addresses to the provider of a set
+ * ([device_shapes NAME]). Parents precede children, and siblings are sorted by name. "used" is the
+ * sum of living claims on the provider. tree_to_json() makes none of the members that Describe()
+ * adds. */
 
 #include <jansson.h>
 

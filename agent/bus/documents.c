@@ -20,6 +20,7 @@
 #include "agent/cycle/partitions.h"
 #include "agent/cycle/verdict.h"
 #include "base/json.h"
+#include "drivers/tree/shape-providers.h"
 #include "formats/claim-json.h"
 #include "formats/format-names.h"
 #include "formats/interface.h"
@@ -318,10 +319,37 @@ static const char *find_withheld(const LedgerDevice *const *list, size_t n, cons
         return "";
 }
 
-/* Adds to each provider whether a cordon covers it, and whether its device is withheld. */
+/* Adds the addresses of its devices to the provider of a set. Other providers have none. */
+static int add_devices(json_t *item, const Provider *root, const HostConfig *host)
+{
+        const char *name = json_string_value(json_object_get(item, "name")), *address;
+        size_t n = strlen(root->name);
+
+        for (size_t i = 0; host && i < host->n_shapes; i++) {
+                const DeviceSet *set = &host->shapes[i].set;
+                json_t *devices = NULL;
+                char end[SHAPE_NAME_SIZE];
+
+                shape_name(set, end);
+                if (strncmp(name, root->name, n) != 0 || name[n] != '_' ||
+                    strcmp(name + n + 1, end) != 0)
+                        continue;
+                devices = json_array();
+                if (json_object_set_new(item, "devices", devices) < 0)
+                        return -ENOMEM;
+                for (size_t j = 0; (address = device_set_device(set, j)); j++)
+                        if (json_array_append_new(devices, json_string(address)) < 0)
+                                return -ENOMEM;
+        }
+        return 0;
+}
+
+/* Adds to each provider whether a cordon covers it, whether its device is withheld, and the devices
+ * of a set. */
 static int add_marks(json_t *document, const ProviderTree *tree, const BusConfig *config)
 {
         json_t *providers = json_object_get(document, "providers"), *item;
+        const Provider *root = provider_tree_find(tree, &config->root);
         _cleanup_free_ const LedgerDevice **list = NULL;
         size_t i, n;
 
@@ -338,7 +366,8 @@ static int add_marks(json_t *document, const ProviderTree *tree, const BusConfig
                 cordoned = cordon_covers(config->cordon, tree, &config->root, &uuid);
                 if (json_object_set_new(item, "cordoned", json_boolean(cordoned)) < 0 ||
                     json_object_set_new(item, "withheld",
-                                        json_string(find_withheld(list, n, text))) < 0)
+                                        json_string(find_withheld(list, n, text))) < 0 ||
+                    (root && add_devices(item, root, config->claims->settings.driver) < 0))
                         return -ENOMEM;
         }
         return 0;

@@ -173,18 +173,22 @@ static void print_beyond_domains(const json_t *claims, CtlPage *page)
                 fputs(".\n", page->output);
 }
 
-/* Prints a line for each guest that has the sought device, and no claim with it. */
+/* Prints a line for each guest that has the sought device, and no claim with it. Without the member
+ * "next_start" the guest has no claim at all, and its devices do not matter. */
 static void print_guests(const json_t *guests, CtlPage *page)
 {
         const json_t *guest;
         size_t i;
 
         json_array_foreach(guests, i, guest) {
-                ctl_page_write(page, CTL_PLAIN, "Guest %s %s, but its claim does not include it.",
-                               ctl_json_text(guest, "name"),
-                               json_is_true(json_object_get(guest, "next_start"))
-                                       ? "needs it for its next start"
-                                       : "uses it");
+                const json_t *next_start = json_object_get(guest, "next_start");
+
+                ctl_page_write(
+                        page, CTL_PLAIN, "Guest %s %s.", ctl_json_text(guest, "name"),
+                        !next_start ? "is on this host without a claim"
+                        : json_is_true(next_start)
+                                ? "needs it for its next start, but its claim does not include it"
+                                : "uses it, but its claim does not include it");
                 fputc('\n', page->output);
         }
 }

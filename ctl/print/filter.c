@@ -2,14 +2,15 @@
 
 /* Selects the claims, events and guests that the command line names: by the filters of "claims" and
  * "history", and by the word of "who", "drain" and "history ID". Each selection removes the other
- * items from the document, so the printers need no filter. The guests that have a device without a
- * claim are added.
+ * items from the document, so the printers need no filter. The guests that have a device, or are on
+ * the host, without a claim are added.
  *
  * The main structures are CtlFilter (all members must match) and Sought, a word that can name many
  * kinds of things. The device of a filter matches in letters of either case. A word of Sought
  * matches exactly, with a uuid in small letters, except for the devices of guests. If it is a
  * device of the host, in letters of either case, it also names the provider and the virtual
- * functions of that device. Limit: a span of time has at most nine digits. */
+ * functions of that device. The provider of a set names its devices. Limit: a span of time has at
+ * most nine digits. */
 
 #include "ctl/print/filter.h"
 
@@ -252,9 +253,11 @@ typedef struct Sought {
         bool is_uuid;
         bool is_place, is_cpu; /* parse_place() */
         unsigned number;
-        const json_t *device; /* device of the host with this name or address; borrowed, or NULL */
-        StringSet parts;      /* names and addresses of the device and of its virtual functions,
-                                 and uuids of their mdevs */
+        const json_t *device; /* device of the host with this name or address, or of the provider
+                                 with this name or uuid; borrowed, or NULL */
+        const json_t *set;    /* addresses of the devices of a set's provider; borrowed, or NULL */
+        StringSet parts;      /* names and addresses of the device, or of those of the set, and of
+                                 their virtual functions, and uuids of their mdevs */
 } Sought;
 
 static void sought_done(Sought *sought)
@@ -348,14 +351,14 @@ static bool is_there(const json_t *claim, bool cpu, unsigned number)
 }
 
 /* Adds the names and addresses of the device and of its virtual functions, and then their mdevs. */
-static int add_parts(const json_t *host, Sought *sought)
+static int add_parts(const json_t *host, const json_t *whole, Sought *sought)
 {
-        const char *card = ctl_json_text(sought->device, "address");
+        const char *card = ctl_json_text(whole, "address");
         const json_t *device, *mdev;
         size_t i;
 
         json_array_foreach(json_object_get(host, "devices"), i, device) {
-                if (device != sought->device &&
+                if (device != whole &&
                     (!card[0] || strcmp(ctl_json_text(device, "physical_function"), card) != 0))
                         continue;
                 if (string_set_add(&sought->parts, ctl_json_text(device, "name")) < 0 ||
@@ -397,17 +400,52 @@ static const json_t *find_device_of(const json_t *host, const char *provider)
         return NULL;
 }
 
-/* Parses a word. host can be NULL. The caller calls sought_done(), and does not move ret. */
-static int read_word(const char *word, const json_t *host, Sought *ret)
+/* Finds the provider with that name or uuid. Borrowed, or NULL. */
+static const json_t *find_provider(const json_t *tree, const char *word)
 {
-        *ret = (Sought){ .word = word, .uuid = word, .device = find_device(host, word) };
+        const json_t *providers = json_object_get(tree, "providers"), *provider;
+        Uuid uuid;
+
+        provider = uuid_from_text(word, &uuid) == 0 ? ctl_json_find(providers, "uuid", uuid.text)
+                                                    : NULL;
+        return provider ? provider : ctl_json_find(providers, "name", word);
+}
+
+/* Adds the parts of each device of a set. One that the host does not list has only its address. */
+static int add_set(const json_t *host, const json_t *devices, Sought *sought)
+{
+        const json_t *item, *device;
+        size_t i;
+
+        json_array_foreach(devices, i, item) {
+                const char *address = json_string_value(item);
+
+                device = address ? find_device(host, address) : NULL;
+                if ((address && string_set_add(&sought->parts, address) < 0) ||
+                    (device && add_parts(host, device, sought) < 0))
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+/* Parses a word. host and tree can be NULL. The caller calls sought_done(), and does not move
+ * ret. */
+static int read_word(const char *word, const json_t *host, const json_t *tree, Sought *ret)
+{
+        const json_t *provider = find_provider(tree, word);
+
+        *ret = (Sought){ .word = word,
+                         .uuid = word,
+                         .device = find_device(host, word),
+                         .set = json_object_get(provider, "devices") };
         if (!ret->device)
-                ret->device = find_device_of(host, word);
+                ret->device =
+                        find_device_of(host, provider ? ctl_json_text(provider, "name") : word);
         ret->is_place = parse_place(word, &ret->is_cpu, &ret->number);
         ret->is_uuid = uuid_from_text(word, &ret->storage) == 0;
         if (ret->is_uuid)
                 ret->uuid = ret->storage.text;
-        return ret->device ? add_parts(host, ret) : 0;
+        return ret->device ? add_parts(host, ret->device, ret) : add_set(host, ret->set, ret);
 }
 
 static bool claim_has(const json_t *claim, const void *data)
@@ -419,18 +457,6 @@ static bool claim_has(const json_t *claim, const void *data)
         return is_of_uuid(claim, sought->uuid) ||
                strcmp(ctl_json_text(claim, "guest"), sought->word) == 0 ||
                has_device_or_provider(claim, sought);
-}
-
-/* Keeps the items of the list that pass for the word. */
-static int keep_items(json_t *document, const char *list, const json_t *host, const char *word,
-                      bool (*has)(const json_t *item, const void *sought))
-{
-        _cleanup_(sought_done) Sought sought;
-        int r = read_word(word, host, &sought);
-
-        if (r == 0)
-                keep(document, list, has, &sought);
-        return r;
 }
 
 /* Checks whether the host has that CPU or cell. */
@@ -483,12 +509,6 @@ static bool has_by(const json_t *domain, const char *mdevs, const char *addresse
                lists(json_object_get(domain, addresses), sought->word, &sought->parts);
 }
 
-static json_t *make_guest(const json_t *domain, bool live)
-{
-        return json_pack("{ss ss sb}", "uuid", ctl_json_text(domain, "uuid"), "name",
-                         ctl_json_text(domain, "name"), "next_start", !live);
-}
-
 /* Checks whether one of the claims belongs to the guest with this uuid. */
 static bool has_claim(const json_t *claims, const char *uuid)
 {
@@ -501,53 +521,87 @@ static bool has_claim(const json_t *claims, const char *uuid)
         return false;
 }
 
-/* Adds the member "guests" for the word. */
-static int add_guests(json_t *document, const json_t *host, const char *what)
+/* Adds to the member "guests" those that have what is sought, and no claim in the list. */
+static int add_guests(json_t *document, const json_t *host, const Sought *sought)
 {
         const json_t *domain, *claims = json_object_get(document, "claims");
-        _cleanup_(sought_done) Sought sought;
-        json_t *guests = json_array();
+        json_t *guests = json_object_get(document, "guests");
         size_t i;
 
-        if (json_object_set_new(document, "guests", guests) < 0)
-                return -ENOMEM;
-        if (read_word(what, host, &sought) < 0)
-                return -ENOMEM;
         json_array_foreach(json_object_get(host, "domains"), i, domain) {
-                bool live = has_by(domain, "mdevs", "pci_addresses", &sought);
+                bool live = has_by(domain, "mdevs", "pci_addresses", sought);
 
-                if (!live && !has_by(domain, "config_mdevs", "config_pci_addresses", &sought))
+                if (!live && !has_by(domain, "config_mdevs", "config_pci_addresses", sought))
                         continue;
                 if (!has_claim(claims, ctl_json_text(domain, "uuid")) &&
-                    json_array_append_new(guests, make_guest(domain, live)) < 0)
+                    json_array_append_new(guests, json_pack("{ss ss sb}", "uuid",
+                                                            ctl_json_text(domain, "uuid"), "name",
+                                                            ctl_json_text(domain, "name"),
+                                                            "next_start", !live)) < 0)
                         return -ENOMEM;
         }
         return 0;
 }
 
-int ctl_claims_find(json_t *document, const json_t *host, const char *what)
+/* Makes the member "guests" with the guests that have no claim and might use what is sought. Each
+ * one that is not off uses the host, at an unknown place. One that is unread can have any device,
+ * also while it is off. */
+static int add_unclaimed(json_t *document, const json_t *host, bool is_device)
 {
-        int r = keep_items(document, "claims", host, what, claim_has);
+        const json_t *domain, *claims = json_object_get(document, "claims");
+        json_t *guests = json_array();
+        size_t i;
 
-        return r < 0 ? r : add_guests(document, host, what);
+        if (json_object_set_new(document, "guests", guests) < 0)
+                return -ENOMEM;
+        json_array_foreach(json_object_get(host, "domains"), i, domain) {
+                bool can_use = is_device ? json_is_true(json_object_get(domain, "unread"))
+                                         : strcmp(ctl_json_text(domain, "state"), "shutoff") != 0;
+
+                if (can_use && !has_claim(claims, ctl_json_text(domain, "uuid")) &&
+                    json_array_append_new(guests, json_pack("{ss ss}", "uuid",
+                                                            ctl_json_text(domain, "uuid"), "name",
+                                                            ctl_json_text(domain, "name"))) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+int ctl_claims_add_guests(json_t *document, const json_t *host)
+{
+        return add_unclaimed(document, host, false);
+}
+
+int ctl_claims_find(json_t *document, const json_t *host, const json_t *tree, const char *what)
+{
+        _cleanup_(sought_done) Sought sought;
+        int r = read_word(what, host, tree, &sought);
+
+        if (r == 0)
+                r = json_object_set_new(document, "guests", json_array());
+        if (r < 0)
+                return -ENOMEM;
+        keep(document, "claims", claim_has, &sought);
+        return add_guests(document, host, &sought);
 }
 
 int ctl_claims_keep(json_t *document, const json_t *host, const json_t *tree, const char *name,
                     Error *reterr)
 {
-        const json_t *providers = json_object_get(tree, "providers"),
-                     *provider = ctl_json_find(providers, "uuid", name);
-        const char *word = provider ? ctl_json_text(provider, "name") : name;
+        _cleanup_(sought_done) Sought sought;
+        int r = read_word(name, host, tree, &sought);
 
-        if (!find_device(host, word) && !ctl_json_find(providers, "name", word))
+        if (!find_device(host, name) && !find_provider(tree, name))
                 return error_setf(
                         reterr, ENODEV,
                         "\"%.60s\" is not a device of this host. See \"computectl tree\" and \"computectl discover\"",
                         name);
-        return keep_items(document, "claims", host, word, has_device_or_provider) < 0 ||
-                               add_guests(document, host, word) < 0
-                       ? error_oom(reterr)
-                       : 0;
+        if (r == 0)
+                r = add_unclaimed(document, host, sought.device || sought.set);
+        if (r < 0)
+                return error_oom(reterr);
+        keep(document, "claims", has_device_or_provider, &sought);
+        return add_guests(document, host, &sought) < 0 ? error_oom(reterr) : 0;
 }
 
 /* Events. */
@@ -589,5 +643,10 @@ static bool event_has(const json_t *event, const void *data)
 
 int ctl_events_find(json_t *document, const json_t *host, const char *what)
 {
-        return keep_items(document, "events", host, what, event_has);
+        _cleanup_(sought_done) Sought sought;
+        int r = read_word(what, host, NULL, &sought);
+
+        if (r == 0)
+                keep(document, "events", event_has, &sought);
+        return r;
 }

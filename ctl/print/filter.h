@@ -36,12 +36,19 @@ int ctl_filter_complete(CtlFilter *filter, const char *since, bool events, uint6
  * not match. A claim matches since_usec if it was created or ended since then. */
 void ctl_filter_apply(const CtlFilter *filter, json_t *document);
 
+/* Adds the member "guests" of a drain of the host: guests of the host's document that are not shut
+ * off and have no claim in the document of CLAIMS_FORMAT. Each has a uuid and a name. Returns
+ * -ENOMEM if memory ran out. */
+int ctl_claims_add_guests(json_t *document, const json_t *host);
+
 /* Removes the claims that have neither the device (libvirt's name, PCI address, uuid of an mdev)
  * nor an allocation of the provider (name or uuid). A claim has a card also by one of its virtual
  * functions, or by an allocation of its provider. Then adds the member "guests" of
- * ctl_claims_find(). host, tree: the documents of the host. An unknown name is an error, because a
- * typing error would look like a free device. Returns -ENODEV if the host has neither such a device
- * (libvirt's name, PCI address) nor such a provider, or -ENOMEM, with words. */
+ * ctl_claims_find(), and with only uuid and name the guests without any claim that might use it:
+ * for a device or set those that cannot be read, for another provider those that are not shut off.
+ * host, tree: the documents of the host. An unknown name is an error, because a typing error would
+ * look like a free device. Returns -ENODEV if the host has neither such a device (libvirt's name,
+ * PCI address) nor such a provider, or -ENOMEM, with words. */
 int ctl_claims_keep(json_t *document, const json_t *host, const json_t *tree, const char *name,
                     Error *reterr);
 
@@ -50,9 +57,9 @@ int ctl_claims_keep(json_t *document, const json_t *host, const json_t *tree, co
  * its consumer, or the uuid or name of its guest. Then adds a member "guests": guests of the host's
  * document that have the device, or a virtual function or an mdev of the card, and no claim in the
  * list. Both definitions of a domain count, live and persistent. For that, the word is an mdev's
- * uuid, a PCI address, or the name of a device or of its provider. Returns -ENOMEM if memory ran
- * out. */
-int ctl_claims_find(json_t *document, const json_t *host, const char *what);
+ * uuid, a PCI address, the name of a device, or its provider. The provider of a set stands for its
+ * devices. host or tree NULL: it is unknown. Returns -ENOMEM if memory ran out. */
+int ctl_claims_find(json_t *document, const json_t *host, const json_t *tree, const char *what);
 
 /* Checks whether claims can be searched for that word: a device, the name of a domain, or cpu:N or
  * cell:N of the cells in the host's document. Any uuid counts too, because ended guests are not in

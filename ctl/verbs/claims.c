@@ -308,13 +308,14 @@ static int check_name(Ctl *ctl, const char *name, Error *reterr)
 }
 
 /* Keeps the claims of the word, and adds the guests that have it without a claim. Before the first
- * poll, the guests and the functions of cards are unknown. */
+ * poll, the guests, the functions of cards and the devices of sets are unknown. */
 static int find_owners(Ctl *ctl, const char *what, json_t *document, Error *reterr)
 {
-        _cleanup_json_ json_t *host = NULL;
+        _cleanup_json_ json_t *host = NULL, *tree = NULL;
 
         (void)ctl_fetch(ctl, BUS_DOCUMENT_HOST, SNAPSHOT_FORMAT, &host, NULL);
-        return ctl_claims_find(document, host, what) < 0 ? error_oom(reterr) : 0;
+        (void)ctl_fetch(ctl, BUS_DOCUMENT_TREE, TREE_FORMAT, &tree, NULL);
+        return ctl_claims_find(document, host, tree, what) < 0 ? error_oom(reterr) : 0;
 }
 
 /* Prints the sentences about devices that no claim gets, if they contain the word in letters of

@@ -2,7 +2,7 @@
 
 /* The verbs that take the host or a device out of use: "cordon", "uncordon", "drain" and "retire".
  * A cordon is a state of the agent that lasts until "uncordon". A drain only lists the claims that
- * must move, and for a device also the guests that have it without a claim of it. A retirement
+ * must move, and the guests that use the host or device without a claim of it. A retirement
  * removes the host from Placement, and "retire --undo" publishes it again, still cordoned. "retire"
  * fails if the host is not cordoned, but not with --dry-run or --undo. A retirement is refused
  * while the host has claims, guests that are not shut off, or consumers in Placement. It is also
@@ -18,6 +18,7 @@
 #include "ctl/verbs/verbs.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "ctl/ask/bus.h"
 #include "ctl/print/changes.h"
@@ -89,27 +90,44 @@ static int verb_uncordon(Ctl *ctl, Error *reterr)
 }
 
 /* Keeps only the claims of a device or provider, and adds the guests that have it without one. */
-static int keep_device(Ctl *ctl, const char *name, json_t *claims, Error *reterr)
+static int keep_device(Ctl *ctl, const char *name, const json_t *host, json_t *claims,
+                       Error *reterr)
 {
-        _cleanup_json_ json_t *tree = NULL, *host = NULL;
+        _cleanup_json_ json_t *tree = NULL;
         int r = ctl_fetch(ctl, BUS_DOCUMENT_TREE, TREE_FORMAT, &tree, reterr);
 
-        if (r >= 0)
-                r = ctl_fetch(ctl, BUS_DOCUMENT_HOST, SNAPSHOT_FORMAT, &host, reterr);
         return r < 0 ? r : ctl_claims_keep(claims, host, tree, name, reterr);
 }
 
-/* Lists the claims that must move, and for a device the guests that have it without a claim of it.
- * The exit code is 0 without either, else EXIT_OCCUPIED, so that scripts can wait for the last
- * one. */
+/* Prints that nothing is left. A driver without a hypervisor knows only guests with a claim. */
+static void print_drained(Ctl *ctl, const json_t *host)
+{
+        const char *driver = ctl_json_text(host, "driver");
+        const char *what = device_of(ctl)[0] ? device_of(ctl) : "this host";
+
+        if (strcmp(driver, "libvirt") == 0)
+                printf("Neither claims nor guests use %s.\n", what);
+        else
+                printf("No claims use %s. The driver %s does not know guests without a claim.\n",
+                       what, driver);
+}
+
+/* Lists the claims that must move, and the guests that use the host or device without a claim of
+ * it. Fails before the first poll, which reads the guests. The exit code is 0 without either, else
+ * EXIT_OCCUPIED, so that scripts can wait for the last one. */
 static int verb_drain(Ctl *ctl, Error *reterr)
 {
-        _cleanup_json_ json_t *document = NULL;
+        _cleanup_json_ json_t *document = NULL, *host = NULL;
+        const char *device = device_of(ctl);
         bool empty;
         int r = ctl_fetch(ctl, BUS_DOCUMENT_CLAIMS, CLAIMS_FORMAT, &document, reterr);
 
-        if (r >= 0 && device_of(ctl)[0])
-                r = keep_device(ctl, device_of(ctl), document, reterr);
+        if (r >= 0)
+                r = ctl_fetch(ctl, BUS_DOCUMENT_HOST, SNAPSHOT_FORMAT, &host, reterr);
+        if (r >= 0 && device[0])
+                r = keep_device(ctl, device, host, document, reterr);
+        else if (r >= 0 && ctl_claims_add_guests(document, host) < 0)
+                r = error_oom(reterr);
         if (r < 0)
                 return r;
         empty = json_array_size(json_object_get(document, "claims")) == 0 &&
@@ -118,8 +136,7 @@ static int verb_drain(Ctl *ctl, Error *reterr)
         if (ctl->options.json)
                 ctl_json_print(document, ctl->options.json, &ctl->page);
         else if (empty && !ctl->options.quiet)
-                printf("Neither claims nor guests use %s.\n",
-                       device_of(ctl)[0] ? device_of(ctl) : "this host");
+                print_drained(ctl, host);
         else if (!ctl->options.quiet)
                 ctl_claims_print(document, false, &ctl->page);
         return empty ? EXIT_SUCCESS : EXIT_OCCUPIED;
@@ -205,7 +222,7 @@ const CtlVerb ctl_cordon_verbs[] = {
           check_cordon, verb_cordon, "devices" },
         { "uncordon", "[DEVICE]", "Accept claims on the host or a device again", 1, CTL_CHANGE,
           check_cordon, verb_uncordon, "devices" },
-        { "drain", "[DEVICE]", "List the claims that must move (0 or 3)", 1, CTL_REMOTE,
+        { "drain", "[DEVICE]", "List what must move (exit code 0 or 3)", 1, CTL_REMOTE,
           check_cordon, verb_drain, "devices" },
         { "retire", "", "Remove a host without guests from Placement", 0, CTL_CHANGE, check_retire,
           verb_retire, NULL },

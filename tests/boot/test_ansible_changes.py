@@ -143,7 +143,7 @@ class Maintenance(AnsibleCase):
         self.addCleanup(self.machine.run, 'computectl', 'uncordon')
         done = self.maintain(compute_agent_drain_timeout=5)
         self.machine.run('computectl', 'release', claim)
-        self.assert_fails(done, 'Wait until the host has no claims')
+        self.assert_fails(done, 'Wait until the host has no claims and no running guests')
         self.assertRegex(self.cordon(), 'maintenance by Ansible$')
 
     def test_the_cordon_of_an_operator_stays(self):

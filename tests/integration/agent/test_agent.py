@@ -27,8 +27,8 @@ class AgentCase(EnvCase):
         kwargs.setdefault('bus', self.bus)
         return Agent(self.scratch, options=options, **kwargs)
 
-    def start_agent(self, options=None, **kwargs):
-        return self.make_agent(options, **kwargs).start('synced')
+    def start_agent(self, options=None, state='synced', **kwargs):
+        return self.make_agent(options, **kwargs).start(state)
 
     def vgpus(self, agent, name=GPU_A):
         tree = self.placement.tree_by_name(agent.root())

@@ -8,12 +8,14 @@ import uuid
 from tests.env import faults
 from tests.env.agent import Agent
 from tests.env.fakesys import demo_host
-from tests.env.libvirtd import testdriver_xml
+from tests.env.libvirtd import guest_xml, testdriver_xml
 from tests.env.scratch import wait_until
 from tests.integration.claims.placement_case import HostCase
 from tests.integration.agent.test_agent import GPU_A, GPU_B, AgentCase
 
 TRAIT = 'COMPUTE_STATUS_DISABLED'
+# This is longer than libvirt sends.
+UNREADABLE = "<sysinfo type='smbios'><oemStrings>%s</oemStrings></sysinfo>" % ('<entry>a</entry>' * 200000)
 
 
 class TestCordon(AgentCase):
@@ -158,6 +160,8 @@ class TestCordon(AgentCase):
         for verb in ('cordon', 'uncordon'):
             done = agent.ctl(verb, '0000:41:00.0', code=1)
             self.assertIn('/nonexistent', done.stderr)
+        # The guests are not known yet.
+        self.assertIn('/nonexistent', agent.ctl('drain', code=1).stderr)
         self.assertEqual(agent.status()['devices_cordoned'], '')
         self.assertEqual(agent.ctl('cordon', check=False).returncode, 1)  # not published
         self.assertIn('the host is cordoned', agent.status()['host_cordoned'])
@@ -174,6 +178,36 @@ class TestCordon(AgentCase):
         self.assertIn('0000:41:00.0', agent.status()['devices_cordoned'])
         agent.ctl('uncordon', '0000:41:00.0', check=False)
         self.assertEqual(agent.status()['devices_cordoned'], '')
+
+
+class TestDrain(AgentCase):
+    """The host is free without claims and without guests that have none."""
+
+    def test_a_guest_that_could_not_get_a_claim(self):
+        guest = self.libvirtd.start_guest('web-1')
+        self.addCleanup(self.libvirtd.delete_guests)
+        self.libvirtd.define(guest_xml('web-1', uuid=guest, extra=UNREADABLE))
+        agent = self.start_agent(state='stale')
+        self.assertEqual(agent.claims(), [])
+        tree = [one['name'] for one in agent.ctl_json('tree')['providers']]
+        # The guest can have each device, and be in each cell.
+        for words in ([], ['0000:41:00.0'], *([name] for name in tree)):
+            self.assertEqual(agent.ctl('drain', *words, code=3).stdout, 'Guest web-1 is on this host without a claim.\n', words)
+        self.assertEqual(agent.ctl_json('drain', code=3)['guests'], [{'uuid': guest, 'name': 'web-1'}])
+        # A guest that is off needs only its devices.
+        self.libvirtd.destroy_guests()
+        agent.ctl('sync', check=False)
+        self.assertEqual(agent.ctl('drain').stdout, 'Neither claims nor guests use this host.\n')
+        agent.ctl('drain', '0000:41:00.0', code=3)
+        self.libvirtd.delete_guests()
+        agent.ctl('sync')
+        agent.ctl('drain', '0000:41:00.0')
+
+    def test_a_driver_without_guests(self):
+        agent = self.make_agent({'DEFAULT': {'compute_driver': 'linux'}}, placement=None).start('standalone')
+        self.assertEqual(agent.ctl('drain').stdout, 'No claims use this host. The driver linux does not know guests without a claim.\n')
+        agent.claim('VCPU=1')
+        agent.ctl('drain', code=3)
 
 
 class TestWhoItWas(HostCase):

@@ -175,7 +175,7 @@ static void assert_found(const char *what, const char *ids)
         const json_t *claim;
         size_t i;
 
-        assert_int_equal(ctl_claims_find(document, host, what), 0);
+        assert_int_equal(ctl_claims_find(document, host, NULL, what), 0);
         json_array_foreach(json_object_get(document, "claims"), i, claim)
                 snprintf(found + strlen(found), sizeof(found) - strlen(found), "%d",
                          (int)json_integer_value(json_object_get(claim, "id")));
@@ -266,6 +266,12 @@ static void test_words_of_events(void **state)
         " 'pci_addresses': ['0000:41:00.0']}, {'uuid': 'g2', 'name': 'web-2', 'config_mdevs':" \
         " ['" MDEV "']}, {'uuid': 'g3', 'name': 'web-3', 'mdevs': ['" MDEV "']}]}"
 
+#define SET "dddddddd-2222-4333-8444-555555555555"
+#define TREE                                                                                      \
+        "{'providers': [{'name': 'host', 'uuid': 'u1'}, {'name': 'host_PCI_1', 'uuid':"           \
+        " 'cccccccc-2222-4333-8444-555555555555'}, {'name': 'host_card', 'uuid': 'u3'}, {'name':" \
+        " 'set', 'uuid': '" SET "', 'devices': ['0000:77:00.0', '0000:41:00.0']}]}"
+
 /* Asserts the names of the guests in the document, with "+" for the next start. */
 static void assert_guests(const json_t *document, const char *expected)
 {
@@ -294,8 +300,9 @@ static void test_words_of_a_host(void **state)
                 { MDEV, true, "web-2+" },   { VM, true, "" },
                 { "card", true, "web-4" },  { "0000:C1:00.0", true, "web-4" },
                 { "vf", true, "web-4" },    { "pci_5", true, "" },
+                { "set", false, "web-1" },  { SET, true, "web-1" },
         };
-        _cleanup_json_ json_t *host = parse_quoted(HOST);
+        _cleanup_json_ json_t *host = parse_quoted(HOST), *tree = parse_quoted(TREE);
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_json_ json_t *claims = parse_quoted(
@@ -304,7 +311,7 @@ static void test_words_of_a_host(void **state)
                         " {'consumer': 'migration', 'of': 'g5', 'devices': [{'device': 'pci_5'}]}]}");
 
                 assert_int_equal(ctl_host_has(host, cases[i].what), cases[i].found);
-                assert_int_equal(ctl_claims_find(claims, host, cases[i].what), 0);
+                assert_int_equal(ctl_claims_find(claims, host, tree, cases[i].what), 0);
                 assert_guests(claims, cases[i].guests);
         }
 }
@@ -323,17 +330,13 @@ static void test_devices_and_their_guests(void **state)
                 { "0000:c1:00.0", 0, "web-4 web-2+ web-3" },
                 { "host_card", 0, "web-4 web-2+ web-3" },
                 { "vf", 0, "web-4 web-2+ web-3" },
-                { "host", 0, "" },
+                { "set", 0, "web-1" },
+                { SET, 0, "web-1" },
                 { "xhost_card", -ENODEV, NULL },
                 { "web-1", -ENODEV, NULL },
                 { "", -ENODEV, NULL },
         };
-        _cleanup_json_ json_t
-                *host = parse_quoted(HOST),
-                *tree = parse_quoted(
-                        "{'providers': [{'name': 'host', 'uuid': 'u1'}, {'name':"
-                        " 'host_PCI_1', 'uuid': 'cccccccc-2222-4333-8444-555555555555'},"
-                        " {'name': 'host_card', 'uuid': 'u3'}]}");
+        _cleanup_json_ json_t *host = parse_quoted(HOST), *tree = parse_quoted(TREE);
 
         json_object_set_new(host, "mdevs",
                             parse_quoted("[{'uuid': '" MDEV "', 'parent': 'vf', 'type': 't'}]"));
@@ -348,5 +351,44 @@ static void test_devices_and_their_guests(void **state)
         }
 }
 
+/* "drain": guests without any claim, for the host (NULL), a device, or a provider. */
+static void test_guests_without_a_claim(void **state)
+{
+        static const struct {
+                const char *what, *guests;
+        } cases[] = {
+                { NULL, "paused unread" },           { "host", "paused unread" },
+                { "host_NUMA0", "paused unread" },   { "gpu", "unread off-unread" },
+                { "host_gpu", "unread off-unread" }, { "host_shapes_s", "unread off-unread" },
+        };
+        _cleanup_json_ json_t *
+                host = parse_quoted(
+                       "{'devices': [{'name': 'gpu', 'address': '0000:41:00.0'}], 'domains': ["
+                       "{'uuid': 'g1', 'name': 'claimed', 'state': 'running'},"
+                       "{'uuid': 'g2', 'name': 'migrating', 'state': 'running', 'unread': true},"
+                       "{'uuid': 'g3', 'name': 'paused', 'state': 'paused', 'unread': false},"
+                       "{'uuid': 'g4', 'name': 'off', 'state': 'shutoff', 'unread': false},"
+                       "{'uuid': 'g5', 'name': 'unread', 'state': 'running', 'unread': true},"
+                       "{'uuid': 'g6', 'name': 'off-unread', 'state': 'shutoff', 'unread': true}]}"),
+               *tree = parse_quoted("{'providers': [{'name': 'host'}, {'name': 'host_NUMA0'},"
+                                    "{'name': 'host_gpu'}, {'name': 'host_shapes_s', 'devices': "
+                                    "['0000:77:00.0']}]}");
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_json_ json_t *claims = parse_quoted(
+                        "{'claims': [{'consumer': 'g1'}, {'consumer': 'migration', 'of': 'g2'}]}");
+
+                if (cases[i].what)
+                        assert_int_equal(ctl_claims_keep(claims, host, tree, cases[i].what, NULL),
+                                         0);
+                else
+                        assert_int_equal(ctl_claims_add_guests(claims, host), 0);
+                assert_guests(claims, cases[i].guests);
+                assert_null(json_object_get(json_array_get(json_object_get(claims, "guests"), 0),
+                                            "next_start"));
+        }
+}
+
 TEST_MAIN(test_times, test_states, test_items, test_strange_documents, test_words_of_claims,
-          test_words_of_events, test_words_of_a_host, test_devices_and_their_guests)
+          test_words_of_events, test_words_of_a_host, test_devices_and_their_guests,
+          test_guests_without_a_claim)
