@@ -353,10 +353,19 @@ export function claims(document, problemsDocument, now, text = '', max = 100) {
     return { rows: rows.slice(0, max), n: all.length, nFound: rows.length };
 }
 
-/* Returns the number of claims that must end before the host is empty, and the names of the first ones. */
-export function drain(document, max = 20) {
-    const all = list(document?.claims);
-    return { n: all.length, names: all.slice(0, max).map(label) };
+/* Returns {n, words, names}: the number of claims that must end before the host is empty, and of guests that are on and have none. names
+ * are those of the first ones. */
+export function drain(document, hostDocument, max = 20) {
+    const claimed = list(document?.claims);
+    const unclaimed = guests(hostDocument, document).filter(one => one.claim === 0 && one.state !== 'shutoff');
+    const n = claimed.length + unclaimed.length;
+    return {
+        n,
+        words: n === 0 ? '✓ No claims on this host.'
+               : [count(claimed.length, 'claim'), ...unclaimed.length > 0 ? [`${count(unclaimed.length, 'guest')} without a claim`] : []]
+                     .join(' and ') + ' on this host must move:',
+        names: [...claimed.map(label), ...unclaimed.map(one => one.name)].slice(0, max),
+    };
 }
 
 /* Returns the result of Retire or GetRetire: {isDone, isFree, holders: [], foreign: [], providers: []}. holders and foreign providers

@@ -218,12 +218,12 @@ function drawOperation() {
                     `${model.operation(name)}: ${model.plain(phase)}${total ? `, ${done} of ${model.count(total, 'request')}` : ''}`) : null;
 }
 
-/* Shows the remaining claims of a cordoned host, like "computectl drain". */
+/* Shows the remaining claims of a cordoned host, and its guests without one, like "computectl drain". */
 function drawDrain() {
-    const left = model.drain(bus.documents.claims);
+    const left = model.drain(bus.documents.claims, bus.documents.host);
     return h('div', { key: 'drain', id: 'drain' },
-        left.n === 0 ? h('p', null, '✓ No claims on this host.') : [
-            h('p', null, left.n === 1 ? '1 claim on this host must move:' : `${left.n} claims on this host must move:`),
+        h('p', null, left.words),
+        left.n === 0 ? null : [
             h('ul', null, left.names.map(name => h('li', { key: name }, foreign(name)))),
             left.n > left.names.length ? h('p', null, `and ${left.n - left.names.length} more`) : null]);
 }

@@ -142,8 +142,15 @@ cases('claims() finds claims by text and limits the rows', [
     [() => claims(claimsDocument, null, 0, '', 0).rows, []],
 ]);
 
-cases('drain() counts and names the claims', [
-    [() => [drain(null), drain(claimsDocument)], [{n: 0, names: []}, {n: 1, names: ['#7 web']}]],
+const running = {domains: ['running', 'paused', 'shutoff'].map((state, i) => ({uuid: `r${i}`, name: state, state}))};
+cases('drain() counts and names the claims, and the guests without one', [
+    [() => drain(null), {n: 0, words: '✓ No claims on this host.', names: []}],
+    [() => drain(claimsDocument), {n: 1, words: '1 claim on this host must move:', names: ['#7 web']}],
+    [() => drain(claimsDocument, hostDocument).n, 1],
+    [() => drain(claimsDocument, running),
+     {n: 3, words: '1 claim and 2 guests without a claim on this host must move:', names: ['#7 web', 'running', 'paused']}],
+    [() => drain({claims: [{id: 1, consumer: 'm', of: 'r0'}, {id: 2, consumer: 'r1'}]}, running, 1),
+     {n: 2, words: '2 claims on this host must move:', names: ['#1 m']}],
 ]);
 
 cases('events() describes an event', [
