@@ -109,12 +109,16 @@ static json_t *make_document(const CtlChild *children, size_t n)
 static void print_texts(Ctl *ctl, const CtlChild *children, size_t n)
 {
         FILE *output = ctl->page.output;
+        bool any = false;
 
         for (size_t i = 0; i < n; i++) {
                 const HostWork *work = children[i].data;
 
                 if (ctl->options.quiet && !children[i].output[0] && !children[i].errors[0])
                         continue;
+                if (any)
+                        fputc('\n', output);
+                any = true;
                 ctl_page_write(&ctl->page, CTL_BOLD, "==> %s", work->host);
                 if (children[i].code != 0)
                         fprintf(output, " (exit code %d)", children[i].code);
@@ -122,8 +126,6 @@ static void print_texts(Ctl *ctl, const CtlChild *children, size_t n)
                 fprintf(output, "\n%s", children[i].output);
                 fflush(output);
                 fputs(children[i].errors, stderr);
-                if (i + 1 < n)
-                        fputc('\n', output);
         }
 }
 

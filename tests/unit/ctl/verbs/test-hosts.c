@@ -14,17 +14,25 @@ static int run(const CtlVerb *verb, Ctl *ctl)
         return (int)strtol(ctl->options.host, NULL, 10);
 }
 
-static int run_hosts(const char *a, const char *b, CtlJson json, Capture *capture)
+static int run_some(const char *a, const char *b, const char *c, CtlOptions options,
+                    Capture *capture)
 {
         static const CtlVerb verb = { .name = "status" };
-        char *names[] = { (char *)a, (char *)b };
-        Ctl ctl = { .options = { .hosts = { names, 2, 2 }, .json = json } };
+        char *names[] = { (char *)a, (char *)b, (char *)c };
+        size_t n = c ? 3 : 2;
+        Ctl ctl = { .options = options };
         int code;
 
+        ctl.options.hosts = (__typeof__(ctl.options.hosts)){ names, n, n };
         ctl.page = *capture_begin(capture, STYLE_PIPE);
         code = ctl_hosts_run(&ctl, &verb, run, NULL);
         capture_end(capture);
         return code;
+}
+
+static int run_hosts(const char *a, const char *b, CtlJson json, Capture *capture)
+{
+        return run_some(a, b, NULL, (CtlOptions){ .json = json }, capture);
 }
 
 static void test_the_worst_code_is_returned(void **state)
@@ -58,6 +66,27 @@ static void test_outputs_are_printed_in_order(void **state)
         assert_contains(json.text, "\"code\":0,\"output\":[[2],3]");
 }
 
+/* A host without output is left out, with its empty line. */
+static void test_quiet(void **state)
+{
+        static const struct {
+                const char *names[3], *text;
+        } cases[] = {
+                { { "0:a", "0:", "4:b" }, "==> 0:a <==\na\n==> 4:b (exit code 4) <==\nb" },
+                { { "0:a", "0:", "0:" }, "==> 0:a <==\na" },
+                { { "0:", "3:", "0:a" }, "==> 0:a <==\na" },
+                { { "0:", "0:", "0:" }, "" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(capture_done) Capture text;
+
+                run_some(cases[i].names[0], cases[i].names[1], cases[i].names[2],
+                         (CtlOptions){ .quiet = true }, &text);
+                assert_string_equal(text.text, cases[i].text);
+        }
+}
+
 /* A host can write anything to standard error. */
 static void test_bytes_that_are_no_text(void **state)
 {
@@ -69,5 +98,5 @@ static void test_bytes_that_are_no_text(void **state)
         assert_contains(json.text, "\"output\":[\"\xc3\xa4\"]");
 }
 
-TEST_MAIN(test_the_worst_code_is_returned, test_outputs_are_printed_in_order,
+TEST_MAIN(test_the_worst_code_is_returned, test_outputs_are_printed_in_order, test_quiet,
           test_bytes_that_are_no_text)
