@@ -43,13 +43,12 @@ static int fail_verb(const Ctl *ctl, Error *error, int r)
 }
 
 /* Returns the verb of the command line, or the verb that "help VERB" names. Returns NULL without a
- * verb, or for an unknown one. Also returns NULL if an option is unknown or its value is wrong,
- * because the options are parsed first. */
+ * verb, or for an unknown one. */
 static const CtlVerb *get_verb(const CtlOptions *options)
 {
         const char *const *word = (const char *const *)options->arguments;
 
-        if (!word || !word[0])
+        if (!word[0])
                 return NULL;
         if (strcmp(word[0], "help") == 0 && word[1])
                 word++;

@@ -695,21 +695,25 @@ int ctl_options_parse(int argc, char *argv[], CtlOptions *ret, Error *reterr)
         struct option long_options[N_OPTIONS + 1] = { 0 };
         char letters[2 * N_OPTIONS + 2];
         bool given[N_OPTIONS] = { false };
-        int code, r;
+        int code, r = 0;
 
         make_getopt_tables(long_options, letters);
         optind = 0; /* resets getopt_long(3) of glibc */
         while ((code = getopt_long(argc, argv, letters, long_options, NULL)) >= 0) {
                 const CtlOption *option = find_option(code);
 
-                if (!option)
-                        return refuse(code, argv[optind - 1], reterr);
+                if (r < 0)
+                        continue; /* only the verb is still needed */
+                if (!option) {
+                        r = refuse(code, argv[optind - 1], reterr);
+                        continue;
+                }
                 given[option - ctl_options] = true;
                 r = store(ret, option, take_value(option, argc, argv), reterr);
-                if (r < 0)
-                        return r;
         }
         ret->arguments = (const char *const *)argv + optind;
+        if (r < 0)
+                return r;
         if (ret->help || ret->version)
                 return 0;
         if (!ret->arguments[0])

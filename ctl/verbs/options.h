@@ -61,8 +61,8 @@ typedef struct CtlOptions {
         bool resize_target;
         CtlRequest request; /* request of claim and explain */
 
-        /* Begins with the verb; with --help or --version it can be empty. NULL if an option could
-         * not be parsed. Borrowed, NULL-terminated. */
+        /* Begins with the verb; with --help or --version, or after an error, it can be empty.
+         * Borrowed, NULL-terminated. */
         const char *const *arguments;
 } CtlOptions;
 
@@ -92,7 +92,8 @@ void ctl_options_done(CtlOptions *options);
 
 /* Parses the command line. argv is reordered, as getopt_long(3) does. Returns -EINVAL with words
  * for wrong usage, the error of opening the hosts file, -EIO for reading it, or -ENOMEM. ret must
- * be zeroed. The caller calls ctl_options_done() also after an error. */
+ * be zeroed. After an error of an option, the arguments are set, but no further options. The caller
+ * calls ctl_options_done() also after an error. */
 int ctl_options_parse(int argc, char *argv[], CtlOptions *ret, Error *reterr);
 
 /* Returns -EINVAL with words if an option could not be parsed, also if memory ran out for it. Other

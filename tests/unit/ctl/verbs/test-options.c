@@ -260,6 +260,36 @@ static void test_help_wins_over_everything_else(void **state)
         assert_true(options.help);
 }
 
+/* The hint after the first error names the help of the verb. */
+static void test_a_wrong_option_does_not_hide_the_verb(void **state)
+{
+        static const struct {
+                const char *words[WORDS_MAX], *verb, *error;
+        } cases[] = {
+                { { "tree", "--bad" }, "tree", "Unknown option --bad" },
+                { { "--bad", "tree" }, "tree", "Unknown option --bad" },
+                { { "-Z", "tree", "--bad" }, "tree", "Unknown option -Z" },
+                { { "tree", "--json=x", "--bad" }, "tree", "--json must be" },
+                { { "claims", "--guest" }, "claims", "--guest needs a value" },
+                { { "tree", "-H,", "--hosts-file=/nonexistent" }, "tree", "--host: " },
+                { { "--bad" }, NULL, "Unknown option --bad" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(ctl_options_done) CtlOptions options = { 0 };
+                const CtlVerb *verb;
+                Error error = ERROR_NULL;
+
+                assert_int_equal(parse(cases[i].words, &options, &verb, &error), -EINVAL);
+                assert_contains(error.text, cases[i].error);
+                assert_non_null(options.arguments);
+                if (cases[i].verb)
+                        assert_string_equal(options.arguments[0], cases[i].verb);
+                else
+                        assert_null(options.arguments[0]);
+        }
+}
+
 static void assert_hosts(const char *option, const char *value, int r, const char *names)
 {
         const char *const words[] = { "status", option, value, NULL };
@@ -385,4 +415,5 @@ static void test_help_of_each_verb(void **state)
 TEST_MAIN(test_usage_table, test_values, test_forms_of_json, test_the_old_spelling_of_dry_run,
           test_the_first_error_of_a_request_is_kept_for_the_check, test_hosts,
           test_hosts_file_can_repeat_the_hosts_of_the_command_line,
-          test_help_wins_over_everything_else, test_help_of_all, test_help_of_each_verb)
+          test_help_wins_over_everything_else, test_a_wrong_option_does_not_hide_the_verb,
+          test_help_of_all, test_help_of_each_verb)
