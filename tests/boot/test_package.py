@@ -3,6 +3,7 @@
 
 import os
 import re
+import uuid
 from pathlib import Path
 
 from tests.boot.case import BootCase, package
@@ -58,6 +59,20 @@ class Package(BootCase):
         for page in ('8 compute-agentd', '1 computectl', '5 compute-agent.conf',
                      '5 org.computeagent.Agent1', '7 compute-agent-messages'):
             self.machine.run('man', '--where', *page.split())
+
+    def test_the_identity_is_copied_before_the_first_start(self):
+        """The folders of the documents exist, and the agent finds the identity there."""
+        documents = self.machine.run('sh', '-c', 'zcat -f /usr/share/doc/compute-agent/*.md*').stdout
+        copies = set(re.findall(r'cp /var/lib/nova/compute_id \S+', documents))
+        self.assertTrue(copies)
+        identity = str(uuid.uuid4())
+        self.machine.run('mkdir', '-p', '/var/lib/nova')
+        self.addCleanup(self.machine.run, 'rm', '-r', '/var/lib/nova')
+        self.machine.write('/var/lib/nova/compute_id', identity + '\n')
+        for copy in copies:
+            self.machine.run(*copy.split())
+        self.edit_two_lines_and_enable()
+        self.assertEqual(self.machine.ctl_json('status', check=False)['root'], identity)
 
     def test_two_lines_and_enable(self):
         self.edit_two_lines_and_enable()
