@@ -10,6 +10,7 @@ from tests.boot.case import BootCase, package
 from tests.boot.machine import UNIT
 from tests.env.scratch import EnvError
 
+ROOT = Path(__file__).parents[2]
 CONFIG = '/etc/compute-agent/compute-agent.conf'
 setUpModule = BootCase.boot
 
@@ -97,6 +98,13 @@ class Package(BootCase):
         self.machine.wait_state('synced')
         self.assertIn(claim, self.claims())
         self.assertIn('endpoint_override = unix:', self.machine.run('cat', CONFIG).stdout)
+
+    def test_the_way_back_names_each_package(self):
+        """apt removes a package that needs a newer compute-agent than the one that it installs."""
+        guide = self.machine.run('cat', '/usr/share/doc/compute-agent/guide.md').stdout
+        command = re.search('^apt install --allow-downgrades .*', guide, re.M)[0]
+        packages = re.findall(r'^Package: (\S+)', (ROOT / 'debian/control').read_text(), re.M)
+        self.assertEqual(re.findall(r'\./(\S+)_OLD\.deb', command), packages)
 
     def test_a_removed_package_keeps_its_state_and_a_purged_one_none(self):
         self.edit_two_lines_and_enable()
