@@ -52,6 +52,10 @@ STATEMENT(UPDATE_PROVIDER,
           "UPDATE resource_providers SET generation = generation + 1, name = ?3,"
           " parent = (SELECT id FROM resource_providers WHERE uuid = ?4), can_host = ?5,"
           " withheld = ?6, uuid = ?7 WHERE id = ?1 AND generation = ?2")
+/* Comes before an update of the provider that changes its uuid. */
+STATEMENT(RENAME_OF_DEVICES,
+          "UPDATE claim_devices SET provider_uuid = ?2"
+          " WHERE provider_uuid = (SELECT uuid FROM resource_providers WHERE id = ?1)")
 STATEMENT(DELETE_PROVIDER, "DELETE FROM resource_providers WHERE id = ?1 AND generation = ?2")
 STATEMENT(SET_POSITION,
           "UPDATE resource_providers SET position = ?1 WHERE uuid = ?2 AND position <> ?1")

@@ -413,7 +413,8 @@ static bool same_order(const HostView *a, const HostView *b)
 }
 
 /* Writes the differences between the host in the database (seen) and the new one (wanted): changed
- * providers, removed ones, and then the order. */
+ * providers, removed ones, and then the order. If a provider keeps its row under another uuid, the
+ * devices of claims follow. */
 static int write_changes(Claims *claims, const HostView *seen, const HostView *wanted,
                          Error *reterr)
 {
@@ -421,10 +422,17 @@ static int write_changes(Claims *claims, const HostView *seen, const HostView *w
         int r;
 
         for (size_t i = 0; i < wanted->n_providers; i++) {
-                if (host_view_find(seen, &wanted->tree->providers[i]->uuid, &index) &&
-                    host_view_provider_equal(seen, index, wanted, i))
+                const Uuid *uuid = &wanted->tree->providers[i]->uuid;
+                bool known = host_view_find(seen, uuid, &index);
+
+                if (known && host_view_provider_equal(seen, index, wanted, i))
                         continue;
-                r = write_provider(claims, wanted, i, reterr);
+                r = known ? 0
+                          : store_run(claims, STATEMENT_RENAME_OF_DEVICES,
+                                      VALUES(wanted->providers[i].id, uuid->text), CLAIM_DONE,
+                                      reterr);
+                if (r == 0)
+                        r = write_provider(claims, wanted, i, reterr);
                 if (r != 0)
                         return r;
         }

@@ -64,6 +64,41 @@ static void test_a_claim_names_its_devices(void **state)
         assert_store_sane(fixture->path);
 }
 
+/* Placement has the providers of the devices under other uuids than this host chose. */
+static void test_devices_follow_the_uuid_of_their_provider(void **state)
+{
+        Fixture *fixture = *state;
+        const Uuid before = make_uuid("host_a"), after = make_uuid("host_a#nova");
+        _cleanup_(claim_freep) Claim *claim = NULL, *read = NULL;
+        FactsFixture facts;
+        bool changed;
+
+        open_host(fixture, &facts);
+        assert_int_equal(fixture_claim(fixture, "vm1", "VGPU=2", &claim), CLAIM_DONE);
+        assert_int_equal(fixture_claim(fixture, "vm2", "_A:VGPU=1 _B:VGPU=1 isolate", NULL),
+                         CLAIM_DONE);
+        assert_string_equal(claim->devices[0].provider.text, before.text);
+        fixture_set_host(fixture, "host VCPU=8 MEMORY_MB=4096; host_a#nova<host VGPU=3;"
+                                  "host_b#nova<host VGPU=2");
+        assert_int_equal(claims_get(fixture->claims, claim->id, &read, NULL), 0);
+        assert_string_equal(read->allocations[0].provider.text, after.text);
+        for (size_t i = 0; i < 2; i++)
+                assert_string_equal(read->devices[i].provider.text, after.text);
+        assert_sql(fixture->path,
+                   "SELECT count(*) FROM claim_devices d JOIN allocations a USING (claim_id)"
+                   " JOIN resource_providers p ON p.id = a.resource_provider_id"
+                   " WHERE p.uuid = d.provider_uuid AND substr(p.name, 6) = d.device",
+                   "4");
+        /* The claim lacks no device. */
+        free(run_sql(fixture->path, "UPDATE claims SET boot_id = 'old'"));
+        assert_int_equal(claims_check_again(fixture->claims, claim->id, NULL, &changed, NULL),
+                         CLAIM_DONE);
+        read = claim_free(read);
+        assert_int_equal(claims_get(fixture->claims, claim->id, &read, NULL), 0);
+        assert_int_equal(read->n_devices, 2);
+        assert_store_sane(fixture->path);
+}
+
 /* The allocations of a claim are replaced, without providers and classes that the host lacks. */
 static void test_a_claim_is_completed(void **state)
 {
@@ -692,8 +727,9 @@ static void test_a_group_is_one_transaction(void **state)
 
 TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown,
                 test_a_group_is_one_transaction, test_a_claim_names_its_devices,
-                test_a_claim_is_completed, test_no_device_is_no_claim,
-                test_the_fit_knows_what_guests_have, test_device_of_renamed_provider_is_not_offered,
+                test_devices_follow_the_uuid_of_their_provider, test_a_claim_is_completed,
+                test_no_device_is_no_claim, test_the_fit_knows_what_guests_have,
+                test_device_of_renamed_provider_is_not_offered,
                 test_mdev_of_renamed_device_is_taken, test_not_before_the_host_is_known,
                 test_adoption, test_adoption_of_what_does_not_fit, test_checking_again,
                 test_checking_names_no_device_of_another_claim,
