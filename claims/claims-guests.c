@@ -711,9 +711,8 @@ static int name_partition(Claims *claims, const Claim *claim, const Provider *pr
         return 0;
 }
 
-/* Adds the missing PCI devices of one allocation, of which n have a name. The devices of a claim
- * that was made for the start of a server stay unnamed until its domain shows them: Nova has chosen
- * them. Returns CLAIM_E_NO_CAPACITY with words if there are not enough. */
+/* Adds the missing PCI devices of one allocation, of which n have a name. Returns
+ * CLAIM_E_NO_CAPACITY with words if there are not enough. */
 static int name_missing_pci(Claims *claims, const Claim *claim, size_t allocation,
                             const ResourceAmount *item, uint64_t n, const HostDomain *domain,
                             DeviceList *ret, Error *reterr)
@@ -725,8 +724,6 @@ static int name_missing_pci(Claims *claims, const Claim *claim, size_t allocatio
                                                item->resource_class, NULL);
         int r;
 
-        if (!domain && strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0)
-                return 0;
         if (first && first->set)
                 return name_partition(claims, claim, &provider, first->set, item->amount, domain,
                                       ret, reterr);
@@ -755,13 +752,16 @@ static int name_missing_pci(Claims *claims, const Claim *claim, size_t allocatio
         return CLAIM_E_NO_CAPACITY;
 }
 
-/* Adds the missing devices of all allocations. Returns the largest outcome, so that one missing
- * device does not stop the search for the next. */
+/* Adds the missing devices of all allocations. Those of a claim that was made for the start of a
+ * server stay unnamed until its domain shows them, because Nova chooses them. Returns the largest
+ * outcome, so that one missing device does not stop the search for the next. */
 static int name_all_missing(Claims *claims, const Claim *claim, const HostDomain *domain,
                             DeviceList *ret, Error *reterr)
 {
         int outcome = 0;
 
+        if (!domain && strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0)
+                return 0;
         for (size_t i = 0; claims->facts && i < claim->n_allocations; i++) {
                 const Resources *resources = &claim->allocations[i].resources;
 

@@ -539,6 +539,43 @@ static void test_hook_keeps_the_claim_of_a_starting_server(void **state)
         }
 }
 
+/* Nova chooses the devices of a server that starts. The claim of its start gets their names from
+ * the domain, also if another reason leads to an earlier check. */
+static void test_devices_of_a_starting_server_are_those_of_its_domain(void **state)
+{
+        Fixture *fixture = *state;
+        _cleanup_(claim_freep) Claim *claim = NULL, *read = NULL;
+        _cleanup_(consumer_freep) Consumer *placed =
+                make_holding("g", "host VCPU=2,MEMORY_MB=512; host_a VGPU=1");
+        const StringSet none = STRING_SET_INIT;
+        const ClaimPlacing placing = {
+                .holding = placed, .reported = { .generation = 1, .elsewhere = make_uuid("none") }
+        };
+        FactsFixture facts;
+        bool changed;
+
+        open_host(fixture, &facts);
+        placed->uuid = make_guest('g');
+        assert_int_equal(
+                claims_claim_starting(fixture->claims, &placing, &none, &claim, &fixture->error),
+                CLAIM_DONE);
+        free(run_sql(fixture->path, "UPDATE claims SET boot_id = 'old'"));
+        for (size_t i = 0; i < 2; i++) {
+                const HostDomain *domain = i == 0 ? NULL : facts_guest(&facts, 'g', "3");
+
+                assert_int_equal(claims_check_again(fixture->claims, claim->id, domain, &changed,
+                                                    &fixture->error),
+                                 CLAIM_DONE);
+                assert_true(changed);
+                read = claim_free(read);
+                assert_int_equal(claims_get(fixture->claims, claim->id, &read, NULL), 0);
+                assert_string_equal(read->boot_id, claims_boot_id(fixture->claims));
+                assert_int_equal(read->n_devices, i);
+        }
+        assert_true(claim_has_mdev(read, &facts.mdevs[2].uuid));
+        assert_store_sane(fixture->path);
+}
+
 static void test_a_guest_that_starts_gets_what_it_names(void **state)
 {
         Fixture *fixture = *state;
@@ -735,6 +772,7 @@ TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown,
                 test_checking_names_no_device_of_another_claim,
                 test_checking_names_the_second_class, test_checking_names_functions_of_two_types,
                 test_hook_keeps_the_claim_of_a_starting_server,
+                test_devices_of_a_starting_server_are_those_of_its_domain,
                 test_a_guest_that_starts_gets_what_it_names,
                 test_claim_of_running_guest_is_not_written,
                 test_a_guest_that_does_not_fit_gets_nothing, test_scheduler_keeps_its_claim)
