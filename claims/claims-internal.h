@@ -2,7 +2,7 @@
 #pragma once
 
 /* The functions that claims.c (requests), claims-guests.c (guests that exist already),
- * claims-devices.c and claims-host.c share. */
+ * claims-check.c, claims-devices.c and claims-host.c share. */
 
 #include "claims/claims.h"
 #include "claims/store/object.h"
@@ -35,6 +35,9 @@ int claims_add_pci(DeviceList *list, const Provider *provider, const char *suffi
  * CLAIM_E_CONFLICT if another claim has the device, its card or a part of it. */
 int claims_hold_pci(Claims *claims, const HostPci *pci, Fit *fit, DeviceList *devices,
                     Error *reterr);
+
+/* Returns the index of the provider that counts a PCI device, SIZE_MAX if there is none. */
+size_t claims_find_pci_provider(const Claims *claims, const HostPci *pci);
 
 /* Adds the devices that claims and guests have, and those that are not clean. */
 int claims_taken(Claims *claims, Taken *ret, Error *reterr);
