@@ -244,6 +244,16 @@ static int find_layout_change(const HostView *view, const Claim *claim, const Ho
         return 0;
 }
 
+/* Returns 1 if the guest has only this claim, so that its layout is the claim's. The layout of a
+ * guest with two claims can be that of either. */
+static int owns_layout(Claims *claims, const Claim *claim, Error *reterr)
+{
+        _cleanup_(claim_list_done) ClaimList list = { 0 };
+        int r = claims_list(claims, CLAIMS_OF_GUEST, claim->consumer.text, &list, reterr);
+
+        return r < 0 ? r : uuid_empty(&claim->guest) && list.n_claims == 1;
+}
+
 static bool is_changing(const LayoutChange *change)
 {
         return change->layout.n_cells > 0 || cpu_set_count(&change->layout.held) > 0 ||
@@ -295,6 +305,11 @@ static int check_once(Claims *claims, int64_t id, const HostDomain *domain, bool
                 return r;
         if (find_layout_change(claims->view, claim, domain, &change) < 0)
                 return error_oom(reterr);
+        r = is_changing(&change) ? owns_layout(claims, claim, reterr) : 0;
+        if (r < 0)
+                return r;
+        if (r == 0)
+                layout_change_done(&change);
         if (devices.n_devices == 0 && !is_changing(&change) &&
             strcmp(claim->boot_id, claims->boot_id) == 0)
                 return outcome;

@@ -181,7 +181,8 @@ int claims_prepare(Claims *claims, const HostDomain *domain, Claim **ret_claim, 
  * guest, or free ones if domain is NULL (no guest yet). One of CLAIM_TYPE_GUEST gets none without a
  * domain. The identities of its devices are recorded, and before the first facts no device is
  * named. It holds the dedicated host CPUs of the guest that no other claim holds. A claim of
- * CLAIM_TYPE_GUEST releases host CPUs to which its guest's threads were pinned before.
+ * CLAIM_TYPE_GUEST releases host CPUs to which its guest's threads were pinned before. While a
+ * guest has two claims, neither gets its layout.
  *
  * Returns CLAIM_E_NOT_FOUND or -EBUSY. Returns CLAIM_E_NO_CAPACITY with words if no device is free
  * for it, or its guest has none; it still belongs to this boot then. Sets *ret_changed if the claim

@@ -553,13 +553,18 @@ static int handle_guest(Work *work, const Claim *claim, const HostDomain *domain
         return reconcile_compare(&work->index, claim, domain, &work->ret->problems);
 }
 
-/* Returns 1 if the claim must hold other host CPUs for the threads of its guest, or -ENOMEM. */
-static int holds_other_cpus(const Work *work, const Claim *claim, const HostDomain *domain)
+/* Returns 1 if the claim must get the cells of its guest, or hold other host CPUs for the guest's
+ * threads, or -ENOMEM. Returns 0 if the guest has two claims: its layout can be that of either. */
+static int must_be_laid_out(const Work *work, const Claim *claim, const HostDomain *domain)
 {
         _cleanup_(cpu_set_done) CpuSet missing = CPU_SET_INIT, left = CPU_SET_INIT;
 
-        if (!work->input->view || domain->unread || !uuid_empty(&claim->guest) ||
+        if (domain->unread || !uuid_empty(&claim->guest) ||
             guest_index_has_claim(&work->index, &claim->consumer, claim))
+                return 0;
+        if (claim->layout.n_cells == 0 && domain->layout.n_cells > 0)
+                return 1;
+        if (!work->input->view)
                 return 0;
         if (layout_compare_held(&claim->layout, &domain->layout, &work->input->view->held, &missing,
                                 &left) < 0)
@@ -585,10 +590,9 @@ static int must_check(const Work *work, const Claim *claim, const HostDomain *do
 
         if (strcmp(claim->boot_id, work->input->boot_id) != 0 ||
             (names && device_count_missing(work->input->facts, work->input->node, claim) > 0) ||
-            lacks_identity(work->input->facts, claim) ||
-            (domain && claim->layout.n_cells == 0 && domain->layout.n_cells > 0))
+            lacks_identity(work->input->facts, claim))
                 return 1;
-        return domain ? holds_other_cpus(work, claim, domain) : 0;
+        return domain ? must_be_laid_out(work, claim, domain) : 0;
 }
 
 /* Handles a confirmed claim that was made of a guest alone, whose allocations were not read yet:

@@ -25,7 +25,8 @@
  *             the migration of a guest here. This needs the first complete read for a new claim
  *             database.
  *   CHECK     A claim belongs to another boot, or lacks a device, an identity or the cells of its
- *             guest, or holds other host CPUs than the guest's threads use.
+ *             guest, or holds other host CPUs than the guest's threads use. For the layout, the
+ *             guest must have no other claim.
  *
  * A guest is a domain that is defined or runs (with started_only: that runs). The guest and its
  * claim have the same uuid. The expiry time counts from the first poll that missed the guest. So a

@@ -238,6 +238,47 @@ static void test_check_again(void **state)
         assert_store_sane(fixture->path);
 }
 
+/* A guest with two claims has the layout of one of them. A check for another reason, such as a new
+ * boot, gives it to neither. */
+static void test_check_again_of_two_claims(void **state)
+{
+        static const char *const others[] = {
+                "UPDATE claims SET boot_id = 'old', resize_target = id = 2",
+                "UPDATE claims SET boot_id = 'old', guest = iif(id = 2, (SELECT instance_uuid"
+                " FROM claims WHERE id = 1), '')",
+        };
+        Fixture *fixture = *state;
+
+        for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+                start(fixture, HOST);
+                assert_int_equal(fixture_claim(fixture, "g", "VCPU=1,PCPU=1", NULL), 0);
+                if (i == 0)
+                        assert_int_equal(fixture_claim_target(fixture, "g", "VCPU=1,PCPU=2", NULL),
+                                         0);
+                else
+                        assert_int_equal(fixture_claim(fixture, "m", "VCPU=1,PCPU=2", NULL), 0);
+                free(run_sql(fixture->path, others[i]));
+                make_domain("g", 8);
+                for (int id = 1; id <= 2; id++) {
+                        _cleanup_(claim_freep) Claim *read = NULL;
+                        bool changed;
+
+                        assert_int_equal(
+                                claims_check_again(fixture->claims, id, &domain, &changed, NULL),
+                                0);
+                        assert_true(changed);
+                        assert_int_equal(claims_get(fixture->claims, id, &read, NULL), 0);
+                        assert_int_equal(read->layout.n_cells, 0);
+                        assert_string_equal(read->boot_id, claims_boot_id(fixture->claims));
+                }
+                layout_done(&domain.layout);
+                assert_sql(fixture->path, "SELECT count(*) FROM claim_pins", "0");
+                assert_store_sane(fixture->path);
+                fixture_close(fixture);
+                assert_int_equal(unlink(fixture->path), 0);
+        }
+}
+
 /* A list of claims with gaps: among many without parts, next to ended ones, and far from the last
  * id. Each claim of the list has its own parts only. */
 static void test_list_has_parts_of_each_claim(void **state)
@@ -290,4 +331,4 @@ static void test_list_has_parts_of_each_claim(void **state)
 
 TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown, test_claim,
                 test_placed_hugepages, test_cpus_are_held_once, test_pci, test_adopt,
-                test_check_again, test_list_has_parts_of_each_claim)
+                test_check_again, test_check_again_of_two_claims, test_list_has_parts_of_each_claim)

@@ -518,6 +518,27 @@ static void test_layouts(void **state)
         }
 }
 
+/* The layout of a guest with two claims can be that of either, so neither is compared with it. */
+static void test_layout_of_two_claims(void **state)
+{
+        static const char *const claims[] = {
+                "g confirmed vcpus=2;g claimed vcpus=4 target",
+                "g confirmed vcpus=2;m confirmed vcpus=4 guest=g",
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(claims); i++) {
+                _cleanup_(look_done) Look look;
+                HostDomain *guest;
+
+                look_begin(&look);
+                guest = facts_guest(&look.facts, 'g', "");
+                make_layout(&guest->layout, 1, 5, 0);
+                look_add_claims(&look, claims[i]);
+                look_expect_row(&look, i, "", NULL);
+                layout_done(&guest->layout);
+        }
+}
+
 /* A guest or a claim with a PCI device that the host does not list is a problem in any state. */
 static void test_a_device_that_the_host_does_not_list(void **state)
 {
@@ -761,8 +782,8 @@ static void test_a_problem_is_utf8(void **state)
 }
 
 TEST_MAIN(test_a_problem_is_utf8, test_table, test_unread_guest, test_started_only,
-          test_guest_of_another_host_is_not_adopted, test_layouts, test_held_cpus,
-          test_a_device_that_the_host_does_not_list, test_identities, test_orphan,
+          test_guest_of_another_host_is_not_adopted, test_layouts, test_layout_of_two_claims,
+          test_held_cpus, test_a_device_that_the_host_does_not_list, test_identities, test_orphan,
           test_orphan_with_a_folder, test_unconfirmed_by_placement, test_confirmed_by_placement,
           test_adopted_by_placement, test_pause_between_reads_grows, test_recorded, test_no_orphans,
           test_moved, test_more_than_there_is, test_lives, test_cost_is_linear)
