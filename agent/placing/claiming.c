@@ -272,14 +272,21 @@ static void on_put(int result, ConsumersAnswer *answer, const Error *error, void
         claim_task_fail(task, outcome, error);
 }
 
-/* Writes the pending claim to Placement. is_there: the allocations are written unchanged. */
+/* Writes the pending claim to Placement. is_there: the allocations are written unchanged. A claim
+ * that is not pending is the answer: the consumer got it while it was read, for example from its
+ * guest. */
 static void put(ClaimTask *task)
 {
         const ClaimRequest *request = task->request;
         _cleanup_(consumer_freep) Consumer *consumer = NULL;
         Error error = ERROR_NULL;
-        int r = consumer_copy(&consumer, task->seen);
+        int r;
 
+        if (task->claim->state != CLAIM_STATE_PENDING) {
+                succeed(task, TAKE_PTR(task->claim), false);
+                return;
+        }
+        r = consumer_copy(&consumer, task->seen);
         if (r >= 0 && !task->claiming.is_there)
                 r = consumer_add_all(consumer, task->claim->allocations,
                                      task->claim->n_allocations);
@@ -295,7 +302,8 @@ static void put(ClaimTask *task)
         }
 }
 
-/* Makes the pending claim. Returns 0, an outcome of claims.h or a negative errno. */
+/* Makes the pending claim, or yields the one that the consumer has. Returns 0, an outcome of
+ * claims.h or a negative errno. */
 static int claim_pending(ClaimTask *task, Error *reterr)
 {
         Claims *claims = claim_service_require(task->queue->config.service, reterr);

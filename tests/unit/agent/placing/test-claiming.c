@@ -51,6 +51,89 @@ static void test_released_and_claimed_otherwise(void **state)
         agent_end(&agent);
 }
 
+/* While [agent] nova forbids removals, a consumer claims again what its ended claim left, and its
+ * guest starts. Then removals are permitted. */
+static int64_t begin_with_left_allocations(Agent *agent, Fixture *fixture)
+{
+        Answer answer = { 0 };
+
+        agent_begin(agent, fixture, CLAIM_MODE_AUTO);
+        assert_true(do_step(agent, &(Step){ CLAIM, "i", "VCPU=2" }));
+        assert_int_equal(release(agent, &(Step){ RELEASE, "i", NULL }), 0);
+        claim_queue_set_mode(agent->queue, agent->mode, NOVA_OBSERVE, true);
+        assert_true(do_claim(agent, &(Step){ CLAIM, "i", "VCPU=2" }, &answer));
+        assert_int_equal(answer.result, 0);
+        assert_int_equal(claims_confirm(agent->fixture->claims, answer.claim, NULL), 0);
+        assert_int_equal(count_pending_writes(agent).n_removals, 1);
+        claim_queue_set_mode(agent->queue, agent->mode, NOVA_NONE, true);
+        return answer.claim;
+}
+
+static void assert_left_allocations_stay(Agent *agent)
+{
+        Uuid instance = make_uuid("i");
+        char text[256];
+
+        fake_placement_trouble(FAKE_TROUBLE_NONE, 0, false);
+        settle(agent);
+        assert_false(is_owing(agent));
+        describe(agent, text);
+        assert_string_equal(text, "i: VCPU=2 on host");
+        fake_placement_format(&instance, text);
+        assert_string_equal(text, "host VCPU=2");
+        agent_end(agent);
+}
+
+/* Nothing is written, so no trouble of a write ends the claim. */
+static void test_a_repeated_claim_of_left_allocations(void **state)
+{
+        static const FakeTrouble troubles[] = { FAKE_TROUBLE_NONE, FAKE_TROUBLE_LOST,
+                                                FAKE_TROUBLE_CUT, FAKE_TROUBLE_RACE,
+                                                FAKE_TROUBLE_NO_CAPACITY };
+
+        for (size_t i = 0; i < ARRAY_SIZE(troubles); i++) {
+                Answer answer = { 0 };
+                Agent agent;
+                int64_t claim = begin_with_left_allocations(&agent, *state);
+
+                fake_placement_trouble(troubles[i], 1, false);
+                assert_true(do_claim(&agent, &(Step){ CLAIM, "i", "VCPU=2" }, &answer));
+                if (answer.result != 0 || answer.claim != claim || answer.is_new)
+                        fail_msg("case %zu: %d, claim %d", i, answer.result, (int)answer.claim);
+                assert_left_allocations_stay(&agent);
+        }
+}
+
+/* The consumer gets a claim, which its guest confirms, while the agent reads it from Placement.
+ * That claim is the answer, and no trouble of a write ends it. */
+static void test_claimed_during_the_read(void **state)
+{
+        static const FakeTrouble troubles[] = { FAKE_TROUBLE_NONE, FAKE_TROUBLE_LOST };
+
+        for (size_t i = 0; i < ARRAY_SIZE(troubles); i++) {
+                ClaimRequest request = { .consumer = make_uuid("i") };
+                _cleanup_(claim_freep) Claim *claim = NULL;
+                Answer answer = { 0 };
+                char text[256];
+                Agent agent;
+
+                agent_begin(&agent, *state, CLAIM_MODE_AUTO);
+                make_request(&request.resources, "VCPU=2");
+                fake_placement_trouble(troubles[i], 1, false);
+                claim_queue_claim(agent.queue, &request, on_done, &answer);
+                assert_int_equal(fixture_claim(agent.fixture, "i", "VCPU=2", &claim), 0);
+                assert_int_equal(claims_confirm(agent.fixture->claims, claim->id, NULL), 0);
+                assert_true(wait_for(&agent, &answer));
+                describe(&agent, text);
+                if (answer.result != 0 || answer.claim != claim->id || answer.is_new ||
+                    strcmp(text, "i: VCPU=2 on host") != 0)
+                        fail_msg("case %zu: %d, claim %d, %s", i, answer.result, (int)answer.claim,
+                                 text);
+                resource_request_done(&request.resources);
+                agent_end(&agent);
+        }
+}
+
 /* The clock was set back after the claim was made. */
 static void test_a_repeated_claim_is_not_new(void **state)
 {
@@ -401,6 +484,7 @@ static void test_pending_claims_end_without_placement(void **state)
 TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown,
                 test_claims_wait_for_the_adoption_of_guests, test_claimed_behind_a_release,
                 test_released_and_claimed_otherwise, test_a_repeated_claim_is_not_new,
+                test_a_repeated_claim_of_left_allocations, test_claimed_during_the_read,
                 test_behind_a_healer, test_fit_skips_capacity_of_other_consumers, test_modes,
                 test_devices_wait_for_guests, test_refused_guests_wait_for_the_host,
                 test_a_guest_that_can_live_keeps_its_claim,
