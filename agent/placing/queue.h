@@ -10,8 +10,9 @@
  *  (1) If the consumer has a claim that the agent wrote to Placement, or has still to write, the
  *      task answers with it, or with CLAIM_E_CONFLICT if the request differs.
  *  (2) Otherwise it reads the consumer from Placement. An ended claim can have left allocations
- *      that this agent wrote. If they match the request, the task claims them. If not, the choice
- *      of (4) replaces them. If [agent] nova forbids removals, (3) applies to them.
+ *      that this agent wrote and that no living claim owns. If they match the request, the task
+ *      claims them. If not, the choice of (4) replaces them. If [agent] nova forbids removals, (3)
+ *      applies to them.
  *  (3) If the consumer has other allocations on this host, a scheduler placed it. The task verifies
  *      these, claims them, and writes nothing. If they do not fit, it requests one refresh
  *      (CLAIM_REFRESH_HOST), which can end claims without a guest, and retries.

@@ -138,12 +138,33 @@ static uint64_t age_usec(const Claim *ended)
         return ended && ended->ended_usec <= now ? now - ended->ended_usec : UINT64_MAX;
 }
 
+/* Returns true if another claim of the consumer owns its allocations. A claim whose write was not
+ * sent owns none. A claim whose write was sent owns none while they are still those of the removal
+ * (ours). Sets *ret_unwritten to the first claim of these two kinds, if there is one. The caller
+ * frees it. */
+static bool has_successor(const ClaimTask *task, Claims *claims, bool ours, Claim **ret_unwritten)
+{
+        for (int target = 0; target < 2; target++) {
+                _cleanup_(claim_freep) Claim *claim = NULL;
+
+                if (claims_find(claims, &task->consumer, target, &claim, NULL) != 0)
+                        continue;
+                if (claim->write_state != CLAIM_WRITE_UNSENT &&
+                    !(claim->write_state == CLAIM_WRITE_SENT && ours))
+                        return true;
+                if (!*ret_unwritten)
+                        *ret_unwritten = TAKE_PTR(claim);
+        }
+        return false;
+}
+
 /* Decides about the allocations that an ended claim left to the consumer in task->seen. ended is
- * the claim; NULL: it is no longer in the database. The caller sets the members late, inherited and
- * has_guest of state (decide.h explains them), and this function the others. */
+ * the claim; NULL: it is no longer in the database. The caller sets the members late and has_guest
+ * of state (decide.h explains them), and this function the others. ret_unwritten is that of
+ * has_successor(); NULL: no other claim inherits the allocations. */
 static ClaimRemovalDecision decide_removal(const ClaimTask *task, Claims *claims,
                                            const ClaimRemoval *removal, const Claim *ended,
-                                           ClaimRemovalState state)
+                                           ClaimRemovalState state, Claim **ret_unwritten)
 {
         const char *node = claims_node(claims);
         const HostView *view;
@@ -154,6 +175,7 @@ static ClaimRemovalDecision decide_removal(const ClaimTask *task, Claims *claims
         state.age_usec = age_usec(ended);
         state.here = claim_share_has(view, node, task->seen);
         state.ours = claim_share_is_ours(view, node, removal, ended, task->seen);
+        state.inherited = ret_unwritten && has_successor(task, claims, state.ours, ret_unwritten);
         return claim_decide_removal(&state);
 }
 
@@ -162,12 +184,12 @@ bool claim_task_find_leftover(ClaimTask *task, Claims *claims, Claim **ret)
         ClaimRemoval removal = { 0 };
 
         while (claims_next_removal(claims, removal.id, &task->consumer, &removal, NULL) == 0) {
-                _cleanup_(claim_freep) Claim *ended = NULL;
+                _cleanup_(claim_freep) Claim *ended = NULL, *unwritten = NULL;
                 ClaimRemovalDecision decision;
 
                 (void)claims_get(claims, removal.claim, &ended, NULL);
                 decision = decide_removal(task, claims, &removal, ended,
-                                          (ClaimRemovalState){ .late = true });
+                                          (ClaimRemovalState){ .late = true }, &unwritten);
                 if (decision == CLAIM_REMOVAL_SEND) {
                         *ret = TAKE_PTR(ended);
                         return true;
@@ -178,15 +200,15 @@ bool claim_task_find_leftover(ClaimTask *task, Claims *claims, Claim **ret)
         return false;
 }
 
-static ClaimRemovalDecision decide(const ClaimTask *task, Claims *claims, bool inherited)
+static ClaimRemovalDecision decide(const ClaimTask *task, Claims *claims, Claim **ret_unwritten)
 {
         const ClaimRemovalState state = {
-                .inherited = inherited,
                 .late = task->leaving.late,
                 .has_guest = claim_service_has_guest(task->queue->config.service, &task->consumer),
         };
 
-        return decide_removal(task, claims, &task->leaving.removal, task->claim, state);
+        return decide_removal(task, claims, &task->leaving.removal, task->claim, state,
+                              ret_unwritten);
 }
 
 static void end_removal(ClaimTask *task)
@@ -210,34 +232,10 @@ static void on_removed(int result, ConsumersAnswer *answer, const Error *error, 
         if (!claim_task_has_written(task, result, error))
                 return;
         claims = claim_service_require(task->queue->config.service, &words);
-        if (claims && decide(task, claims, false) == CLAIM_REMOVAL_WAIT)
+        if (claims && decide(task, claims, NULL) == CLAIM_REMOVAL_WAIT)
                 claim_task_fail(task, 0, &words);
         else
                 end_removal(task);
-}
-
-/* Returns true if another claim of the consumer owns its allocations. A claim whose write was not
- * sent owns none. A claim whose write was sent owns none while they are still those of the removal.
- * Sets *ret_unwritten to the first claim of these two kinds, if there is one. The caller frees
- * it. */
-static bool has_successor(const ClaimTask *task, Claims *claims, const HostView *view,
-                          Claim **ret_unwritten)
-{
-        bool left = claim_share_is_ours(view, claims_node(claims), &task->leaving.removal,
-                                        task->claim, task->seen);
-
-        for (int target = 0; target < 2; target++) {
-                _cleanup_(claim_freep) Claim *claim = NULL;
-
-                if (claims_find(claims, &task->consumer, target, &claim, NULL) != 0)
-                        continue;
-                if (claim->write_state != CLAIM_WRITE_UNSENT &&
-                    !(claim->write_state == CLAIM_WRITE_SENT && left))
-                        return true;
-                if (!*ret_unwritten)
-                        *ret_unwritten = TAKE_PTR(claim);
-        }
-        return false;
 }
 
 /* Logs the removal with the evidence for it: the claim for which this agent wrote the allocations,
@@ -284,7 +282,7 @@ static int continue_removal(ClaimTask *task, Claims *claims, const HostView *vie
         _cleanup_(claim_freep) Claim *unwritten = NULL;
 
         (void)claims_get(claims, task->leaving.removal.claim, &task->claim, NULL);
-        switch (decide(task, claims, has_successor(task, claims, view, &unwritten))) {
+        switch (decide(task, claims, &unwritten)) {
         case CLAIM_REMOVAL_SEND:
                 return remove_share(task, claims, &unwritten, reterr);
         case CLAIM_REMOVAL_KEEP:

@@ -156,7 +156,8 @@ bool claim_task_retry(ClaimTask *task);
 int claim_task_refresh(ClaimTask *task, ClaimRefresh what, Error *reterr);
 
 /* Finds allocations that an earlier claim of the consumer left and that must be removed. Ends those
- * pending removals of the consumer that find no allocations, or only allocations that must stay.
+ * pending removals of the consumer that find no allocations, or only allocations that must stay,
+ * for example because a living claim of the consumer owns them.
  * Returns true if there are such allocations. *ret is the claim that left them; NULL: it is no
  * longer in the database. The caller frees it. */
 bool claim_task_find_leftover(ClaimTask *task, Claims *claims, Claim **ret);

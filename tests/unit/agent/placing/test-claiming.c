@@ -104,6 +104,22 @@ static void test_a_repeated_claim_of_left_allocations(void **state)
         }
 }
 
+/* The claim of a resize does not replace the allocations of the running guest. */
+static void test_a_resize_beside_left_allocations(void **state)
+{
+        ClaimRequest request = { .consumer = make_uuid("i"), .resize_target = true };
+        Answer answer = { 0 };
+        Agent agent;
+
+        (void)begin_with_left_allocations(&agent, *state);
+        make_request(&request.resources, "VCPU=3");
+        claim_queue_claim(agent.queue, &request, on_done, &answer);
+        assert_true(wait_for(&agent, &answer));
+        assert_int_equal(answer.result, CLAIM_E_OTHER);
+        resource_request_done(&request.resources);
+        assert_left_allocations_stay(&agent);
+}
+
 /* The consumer gets a claim, which its guest confirms, while the agent reads it from Placement.
  * That claim is the answer, and no trouble of a write ends it. */
 static void test_claimed_during_the_read(void **state)
@@ -484,8 +500,9 @@ static void test_pending_claims_end_without_placement(void **state)
 TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown,
                 test_claims_wait_for_the_adoption_of_guests, test_claimed_behind_a_release,
                 test_released_and_claimed_otherwise, test_a_repeated_claim_is_not_new,
-                test_a_repeated_claim_of_left_allocations, test_claimed_during_the_read,
-                test_behind_a_healer, test_fit_skips_capacity_of_other_consumers, test_modes,
+                test_a_repeated_claim_of_left_allocations, test_a_resize_beside_left_allocations,
+                test_claimed_during_the_read, test_behind_a_healer,
+                test_fit_skips_capacity_of_other_consumers, test_modes,
                 test_devices_wait_for_guests, test_refused_guests_wait_for_the_host,
                 test_a_guest_that_can_live_keeps_its_claim,
                 test_pending_claims_end_without_placement)
