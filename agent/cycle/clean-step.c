@@ -44,18 +44,20 @@ static CleanStep step_of_dirty(const CleanFacts *facts, const char **ret_reason)
         return facts->is_proved ? CLEAN_END : CLEAN_KEEP;
 }
 
-/* The lifted cordon is a person's order, so another device at the address is cleaned. Without a
- * section that person wants the device to be offered. A cordon that this process never saw is no
- * evidence of that: cordon.json can be lost. */
+/* Only a person's lift of the cordon is an order: another device at the address is then cleaned,
+ * and without a section that person wants the device to be offered. A cordon that is gone for
+ * another reason is set again: a health rule can end its own, and cordon.json can be lost. */
 static CleanStep step_of_failed(const CleanFacts *facts)
 {
         if (is_in_use(facts))
                 return CLEAN_HOLD;
-        if (facts->is_cordoned || facts->guest_unread || !facts->is_listed)
+        if (facts->is_cordoned || !facts->is_listed)
                 return CLEAN_KEEP;
-        if (facts->is_configured)
-                return CLEAN_BEGIN;
-        return facts->was_cordoned ? CLEAN_FORGET : CLEAN_KEEP;
+        if (!facts->is_lifted)
+                return CLEAN_FAIL;
+        if (facts->guest_unread)
+                return CLEAN_KEEP;
+        return facts->is_configured ? CLEAN_BEGIN : CLEAN_FORGET;
 }
 
 CleanStep clean_next_step(int state, const CleanFacts *facts, const char **ret_reason)

@@ -7,16 +7,16 @@
  *   held > dirty       The claim and its guest are gone. The units are started.
  *   dirty > (no row)   The units have proved that it is clean. It is offered.
  *   held, dirty > failed   A unit failed, or none can be started. It is cordoned.
- *   failed > dirty     Its cordon is gone. The units are started again.
+ *   failed > dirty     A person has lifted its cordon. The units are started again.
  *   dirty, failed > held   A claim or a guest has it again.
  *
  * Rules: only evidence moves a device forward. A held device stays held while a claim or a guest
  * has it, while a guest is unreadable, and until a poll began after the last change. A device that
  * the host does not list keeps its state, unless a claim or a guest has it. A failed device also
- * waits while a guest is unreadable. A result counts only for the row that it names. No step offers
- * a device without the result of its units, except that a person lifts the cordon of a device that
- * no section [device_clean NAME] has any more. The agent must have seen that cordon since its
- * start. */
+ * waits while a guest is unreadable. Its cordon is set again if it ends without a person. A result
+ * counts only for the row that it names. No step offers a device without the result of its units,
+ * except that a person lifts the cordon of a device that no section [device_clean NAME] has any
+ * more. */
 
 #include <stdbool.h>
 
@@ -31,8 +31,8 @@ typedef struct CleanFacts {
         bool is_listed;     /* the host lists it, and the tree has its provider */
         bool is_other;      /* another device is at its address */
         bool is_configured; /* a section [device_clean NAME] has it */
-        bool is_cordoned;
-        bool was_cordoned; /* the agent has seen its cordon since its own start */
+        bool is_cordoned;   /* and no health rule owns the cordon */
+        bool is_lifted;     /* a person lifted its cordon after the last change of the state */
         /* The result of compute-agent-prepare --clean for the row: its units have succeeded, or one
          * failed. Neither: there is no result, or they run, or wait for a process. */
         bool is_proved, has_failed;
@@ -48,5 +48,6 @@ typedef enum CleanStep {
 } CleanStep;
 
 /* Returns the next step for a device in this state (UncleanState). With CLEAN_FAIL, *ret_reason is
- * the reason (static), or NULL if the result has it. With other steps it is NULL. */
+ * the reason (static), or NULL if the result has it, or a failed row. With other steps it is
+ * NULL. */
 CleanStep clean_next_step(int state, const CleanFacts *facts, const char **ret_reason);

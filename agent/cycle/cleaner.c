@@ -44,7 +44,6 @@ struct Cleaner {
         sd_event_source *timer;
         uint64_t stamp_usec;   /* CLOCK_MONOTONIC of the last stamp */
         json_t *record;        /* CLEANED_FORMAT; NULL: none */
-        StringSet cordons;     /* addresses whose cordon this process has seen */
         int cordon_error;      /* errno of the last cordon, so that each error is logged once */
         bool logged_no_claims; /* a failure of the claim database was logged */
 };
@@ -56,7 +55,6 @@ Cleaner *cleaner_free(Cleaner *cleaner)
         sd_event_source_disable_unref(cleaner->timer);
         prepare_wanted_done(&cleaner->wanted);
         json_decref(cleaner->record);
-        string_set_done(&cleaner->cordons);
         free(cleaner);
         return NULL;
 }
@@ -200,12 +198,11 @@ static int find_claim(Claims *claims, const char *address, int64_t *ret, Error *
         return r;
 }
 
-static bool is_cordoned(const Cleaner *cleaner, const TrackerView *host,
-                        const LedgerDevice *expected)
+static CordonState get_cordon(const Cleaner *cleaner, const TrackerView *host,
+                              const UncleanDevice *row)
 {
-        return expected && host->tree &&
-               cordon_covers(cleaner->config.cordon, host->tree, &cleaner->config.root,
-                             &expected->provider);
+        return cordon_get_state(cleaner->config.cordon, host->tree, &cleaner->config.root,
+                                row->address);
 }
 
 /* Collects the facts about a row. Returns a negative errno of the claim database. */
@@ -214,6 +211,7 @@ static int collect_facts(Cleaner *cleaner, const TrackerView *host, const Unclea
 {
         const SnapshotDevice *there = find_device(host->snapshot, row->address);
         const LedgerDevice *expected = find_expected(host, row->address);
+        const CordonState cordon = get_cordon(cleaner, host, row);
         char now[DEVICE_IDENTITY_SIZE] = "";
         int64_t claim = 0;
         int r = find_claim(cleaner->config.service->claims, row->address, &claim, reterr);
@@ -231,13 +229,11 @@ static int collect_facts(Cleaner *cleaner, const TrackerView *host, const Unclea
                              provider_tree_find(host->tree, &expected->provider),
                 .is_other = there && device_identity_differs(row->identity, now),
                 .is_configured = there && host_clean_find(get_settings(cleaner), there),
-                .is_cordoned = is_cordoned(cleaner, host, expected),
+                .is_cordoned = cordon.cordoned && !cordon.rule.name[0],
+                .is_lifted = cordon.lifted_usec > row->since_usec,
                 .is_proved = has_result(cleaner, row, "clean"),
                 .has_failed = has_result(cleaner, row, "failed"),
         };
-        if (ret->is_cordoned)
-                (void)string_set_add(&cleaner->cordons, row->address);
-        ret->was_cordoned = string_set_contains(&cleaner->cordons, row->address);
         return 0;
 }
 
@@ -273,15 +269,19 @@ static char *describe_lines(const json_t *result)
         return text;
 }
 
-/* Cordons the device, records this in the history, and passes the cordons to the claims. Returns
- * false if the cordon cannot be written, which is logged once: the row keeps the device withheld.
- */
+/* Cordons the device, records this in the history, and passes the cordons to the claims. A cordon
+ * of a health rule becomes one that only a person ends. Returns false if the cordon cannot be
+ * written, which is logged once: the row keeps the device withheld. */
 static bool cordon_device(Cleaner *cleaner, const TrackerView *host, const UncleanDevice *row,
                           const char *reason)
 {
         const CleanerConfig *config = &cleaner->config;
         Error error = ERROR_NULL;
-        _cleanup_free_ char *text = text_format("not proved to be clean: %s", reason);
+        const CordonState before = get_cordon(cleaner, host, row);
+        _cleanup_free_ char *text = text_format("not proved to be clean%s%s%s: %s",
+                                                before.cordoned ? " (cordoned by health rule " : "",
+                                                before.cordoned ? before.rule.name : "",
+                                                before.cordoned ? " before)" : "", reason);
         char cut[CLAIM_TEXT_MAX + 1];
         int r;
 
@@ -299,13 +299,12 @@ static bool cordon_device(Cleaner *cleaner, const TrackerView *host, const Uncle
                 &(EventNote){ .kind = EVENT_CORDONED, .device = row->address, .reason = cut });
         claim_service_set_closed(config->service, cordon_view(config->cordon).host,
                                  cordon_view(config->cordon).devices);
-        (void)string_set_add(&cleaner->cordons, row->address);
         return true;
 }
 
 /* Cordons the device unless it is cordoned, then sets its row to failed and logs the reason. reason
- * NULL: the result has it, with the unit's last lines, which are logged too. A row without its
- * cordon does not fail, because the next look would take the cordon for lifted: returns
+ * NULL: a failed row has it, or the result, with the unit's last lines, which are logged too. A row
+ * without its cordon does not fail, because only the lift of the cordon ends that state: returns
  * CLAIM_E_NOT_FOUND then. */
 static int fail(Cleaner *cleaner, const TrackerView *host, const UncleanDevice *row,
                 const CleanFacts *facts, const char *reason, Error *reterr)
@@ -317,6 +316,8 @@ static int fail(Cleaner *cleaner, const TrackerView *host, const UncleanDevice *
 
         if (!lines)
                 return error_oom(reterr);
+        if (row->state == UNCLEAN_FAILED)
+                reason = row->reason;
         describe_reason(result, reason, words);
         if (!facts->is_cordoned && !cordon_device(cleaner, host, row, words))
                 return CLAIM_E_NOT_FOUND;
@@ -399,16 +400,17 @@ static int end(Cleaner *cleaner, const UncleanDevice *row, bool proved, Error *r
         return r;
 }
 
-/* Sets the time of a held row to now if it is in the future, because the clock was set back since.
- * Until then no poll would be later. Returns 1 if it did, 0 if not, or a negative errno. */
+/* Sets the time of a held or failed row to now if it is in the future, because the clock was set
+ * back since. Until then no poll and no lift of a cordon would be later. Returns 1 if it did, 0 if
+ * not, or a negative errno. */
 static int bring_back(Cleaner *cleaner, const UncleanDevice *row, Error *reterr)
 {
         uint64_t now = clock_usec(CLOCK_REALTIME);
         int r;
 
-        if (row->state != UNCLEAN_HELD || row->since_usec <= now)
+        if (row->state == UNCLEAN_DIRTY || row->since_usec <= now)
                 return 0;
-        r = claims_set_unclean(cleaner->config.service->claims, row->id, UNCLEAN_HELD, UNCLEAN_HELD,
+        r = claims_set_unclean(cleaner->config.service->claims, row->id, row->state, row->state,
                                row->reason, now, reterr);
         return r < 0 ? r : r == 0;
 }

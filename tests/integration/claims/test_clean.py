@@ -12,6 +12,7 @@ import random
 import sqlite3
 import time
 import uuid
+from pathlib import Path
 
 from tests.env.clean_units import CleanUnits
 from tests.env.fakesys import Cell, Host, Pci
@@ -200,6 +201,35 @@ class TestClean(CleanCase):
         self.agent.ctl('uncordon', A)
         self.wait_offers({PROVIDER_A: (1, 0), PROVIDER_B: (1, 0)})
         self.assertIn('is offered without a cleaning. Its cordon was lifted', self.agent.log())
+
+    def test_the_end_of_a_health_rule_is_no_order_of_a_person(self):
+        claim = self.nvme()
+        self.agent.ctl('cordon', A)
+        self.give_cordon_to_rule(Path('/proc/sys/kernel/random/boot_id').read_text().strip())
+        self.touch('fail-' + PROVE)
+        self.agent.ctl('release', claim['id'])
+        self.wait_state('failed')
+        self.assertIn('not proved to be clean (cordoned by health rule xid before): ' + PROVE, self.agent.status()['devices_cordoned'])
+        # An older version left the cordon to the rule, which ends it soon after this start.
+        self.give_cordon_to_rule(str(uuid.uuid4()))
+        for _ in range(3):
+            self.agent.ctl('sync', check=False)
+            time.sleep(0.5)
+        self.assertEqual(self.read('started'), [CLEAN, PROVE])
+        self.assertEqual((self.row()[1], self.offers()[PROVIDER_A]), ('failed', (1, 1)))
+        self.assertIn('%s cordoned by compute-agent since' % A, self.agent.status()['devices_cordoned'])
+        (self.units / ('fail-' + PROVE)).unlink()
+        self.agent.ctl('uncordon', A)
+        self.wait_offers({PROVIDER_A: (1, 0), PROVIDER_B: (1, 0)})
+
+    def give_cordon_to_rule(self, boot):
+        """Lets the only cordon belong to a health rule until the end of this boot."""
+        self.agent.stop()
+        path = self.agent.state / 'cordon.json'
+        cordons = json.loads(path.read_text())
+        cordons['cordons'][0].update(rule='xid', lift='boot', boot_id=boot)
+        path.write_text(json.dumps(cordons))
+        self.agent.start('synced')
 
     def test_another_device_at_the_address_is_not_cleaned(self):
         claim = self.nvme()

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Letters of the facts: c claimed, d in a domain, u an unreadable guest, p the poll is later,
- * l listed, o another device, s section, k cordoned, w its cordon was seen. Letters of the result:
+ * l listed, o another device, s section, k cordoned, w lifted by a person. Letters of the result:
  * y proved to be clean, f a unit failed. */
 static CleanFacts make_facts(const char *letters)
 {
@@ -22,7 +22,7 @@ static CleanFacts make_facts(const char *letters)
                 .is_other = strchr(letters, 'o'),
                 .is_configured = strchr(letters, 's'),
                 .is_cordoned = strchr(letters, 'k'),
-                .was_cordoned = strchr(letters, 'w'),
+                .is_lifted = strchr(letters, 'w'),
                 .is_proved = strchr(letters, 'y'),
                 .has_failed = strchr(letters, 'f'),
         };
@@ -53,11 +53,15 @@ static void test_steps(void **state)
                 { UNCLEAN_DIRTY, "psy", CLEAN_KEEP, "" },
                 { UNCLEAN_DIRTY, "plsoy", CLEAN_FAIL, "another device is at its address" },
                 { UNCLEAN_DIRTY, "ply", CLEAN_FAIL, "no section [device_clean NAME] has it" },
+                { UNCLEAN_FAILED, "plsky", CLEAN_KEEP, "" },
                 { UNCLEAN_FAILED, "plskwy", CLEAN_KEEP, "" },
                 { UNCLEAN_FAILED, "plswf", CLEAN_BEGIN, "" },
-                { UNCLEAN_FAILED, "plso", CLEAN_BEGIN, "" },
+                { UNCLEAN_FAILED, "plsow", CLEAN_BEGIN, "" },
                 { UNCLEAN_FAILED, "plw", CLEAN_FORGET, "" },
-                { UNCLEAN_FAILED, "pl", CLEAN_KEEP, "" },
+                { UNCLEAN_FAILED, "upls", CLEAN_FAIL, "" },
+                { UNCLEAN_FAILED, "pl", CLEAN_FAIL, "" },
+                { UNCLEAN_FAILED, "ps", CLEAN_KEEP, "" },
+                { UNCLEAN_FAILED, "uplsw", CLEAN_KEEP, "" },
                 { UNCLEAN_FAILED, "psw", CLEAN_KEEP, "" },
                 { UNCLEAN_FAILED, "dplskw", CLEAN_HOLD, "" },
         };
@@ -95,11 +99,13 @@ static void test_no_facts_offer_a_device_without_a_reason(void **state)
                                 assert_false(facts.is_claimed || facts.in_domain);
                         if (step == CLEAN_BEGIN)
                                 assert_false(facts.guest_unread || !facts.is_configured);
+                        if (step == CLEAN_BEGIN && row == UNCLEAN_FAILED)
+                                assert_true(facts.is_lifted && !facts.is_cordoned);
                         if (step == CLEAN_END)
                                 assert_true(row == UNCLEAN_DIRTY && facts.is_proved &&
                                             !facts.has_failed);
                         if (step == CLEAN_FORGET)
-                                assert_true(row == UNCLEAN_FAILED && facts.was_cordoned &&
+                                assert_true(row == UNCLEAN_FAILED && facts.is_lifted &&
                                             !facts.is_cordoned);
                 }
 }
