@@ -374,6 +374,15 @@ Inventory *provider_find_inventory(const Provider *provider, const char *resourc
         return found ? &provider->inventories[position].inventory : NULL;
 }
 
+bool provider_offers(const Provider *provider)
+{
+        for (size_t i = 0; i < provider->n_inventories; i++)
+                if (provider->inventories[i].inventory.reserved <
+                    provider->inventories[i].inventory.total)
+                        return true;
+        return false;
+}
+
 /* Sets a record without a check, because provider_copy_inventories() copies each record as it is. A
  * caller can make one invalid through provider_find_inventory(). */
 static int set_inventory(Provider *provider, const char *resource_class, const Inventory *inventory)

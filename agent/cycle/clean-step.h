@@ -31,7 +31,7 @@ typedef struct CleanFacts {
         bool is_listed;     /* the host lists it, and the tree has its provider */
         bool is_other;      /* another device is at its address */
         bool is_configured; /* a section [device_clean NAME] has it */
-        bool is_cordoned;   /* and no health rule owns the cordon */
+        bool is_cordoned;   /* by a cordon that no health rule owns */
         bool is_lifted;     /* a person lifted its cordon after the last change of the state */
         /* The result of compute-agent-prepare --clean for the row: its units have succeeded, or one
          * failed. Neither: there is no result, or they run, or wait for a process. */

@@ -453,7 +453,8 @@ static int make_step(Cleaner *cleaner, const TrackerView *host, const UncleanDev
 
 /* Devices without a row */
 
-/* Returns whether Nova reserved the device after its only use, and nothing else withholds it. */
+/* Returns whether Nova reserved the device after its only use, and nothing else withholds it. Nova
+ * does so before it builds the server, so no consumer must have the device in Placement. */
 static bool is_used_up(const Cleaner *cleaner, const TrackerView *host,
                        const SnapshotDevice *device)
 {
@@ -461,6 +462,8 @@ static bool is_used_up(const Cleaner *cleaner, const TrackerView *host,
 
         return expected && !expected->missing && !expected->withheld &&
                expected->reserved >= expected->total &&
+               (!host->retained || retained_use(host->retained, &expected->provider,
+                                                expected->resource_class) == RETAINED_USE_NONE) &&
                host_clean_is_one_time(get_settings(cleaner), device);
 }
 

@@ -58,8 +58,8 @@ typedef enum CyclePhase {
                              for the timer, a change of the host or a request */
         CYCLE_POLL,       /* polls the host; its end makes the tree and passes it to the claims */
         CYCLE_READ,       /* reads the tree of Placement; its end makes the tree again from that */
-        CYCLE_HOLDERS,    /* reads the consumers of inventories that the host no longer has; its end
-                             retains these */
+        CYCLE_HOLDERS,    /* reads the consumers of inventories that the host no longer has, and of
+                             devices that can be cleaned; its end retains the former */
         CYCLE_OVERWRITES, /* looks for values that another writer keeps overwriting */
         CYCLE_CHECK,      /* checks whether the host can be removed, if requested */
         CYCLE_REMOVE,     /* removes the host from Placement */

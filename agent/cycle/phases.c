@@ -34,7 +34,8 @@
 #define SETTLE_POLL_USEC USEC_PER_SEC  /* between polls while the publication waits for devices */
 #define BREATH_USEC      USEC_PER_MSEC /* pause in which CYCLE_END serves calls */
 
-/* Age at which the consumers of lost inventories are read again without another reason. */
+/* Age at which the consumers of lost inventories, and of devices that can be cleaned, are read
+ * again without another reason. */
 #define HOLDERS_AGE_USEC (600 * USEC_PER_SEC)
 
 /* The results of begin() that are not errors. */
@@ -366,11 +367,11 @@ static int64_t sum_generations(const Tracker *tracker, const Uuid *providers, si
         return sum;
 }
 
-/* Returns true if the last answer about the consumers of lost inventories can be used again. Each
+/* Returns true if the last answer about the consumers of these inventories can be used again. Each
  * new allocation raises the generation of its provider, but the end of an allocation does not
  * (doc/facts.md, facts E3). So an old answer is wrong in one direction only: a free inventory can
- * stay retained for HOLDERS_AGE_USEC. A cycle with a waiter, and a retry, read again, and so does a
- * cycle with an inventory about which no answer is known. */
+ * stay retained for HOLDERS_AGE_USEC, and a free device uncleaned. A cycle with a waiter, and a
+ * retry, read again, and so does a cycle with an inventory about which no answer is known. */
 static bool has_holders(const Tracker *tracker, int64_t generations, bool is_answered)
 {
         return tracker->n_waiters == 0 && tracker->cycle.facts.n_retries == 0 &&
@@ -379,8 +380,8 @@ static bool has_holders(const Tracker *tracker, int64_t generations, bool is_ans
                is_answered;
 }
 
-/* Reads the consumers of inventories that the new tree lacks. Skipped if there is no such
- * inventory, or if has_holders() permits the last answer. */
+/* Reads the consumers of inventories that the new tree lacks, and of devices that can be cleaned.
+ * Skipped if there is neither, or if has_holders() permits the last answer. */
 static int begin_holders(Tracker *tracker, Error *reterr)
 {
         const Uuid *asked = NULL;

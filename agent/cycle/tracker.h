@@ -119,6 +119,7 @@ typedef struct TrackerView {
                                         before the first poll. Can be NULL beside a snapshot. */
         const ProviderTree *sharing; /* sharing providers of the tree; NULL: unknown */
         const DeviceLedger *devices; /* expected devices; NULL: unknown */
+        const Retained *retained;    /* allocations that were read; NULL: no [placement] */
         Session *session;            /* the session with Placement; NULL: none */
         NovaMode nova;               /* [agent] nova; NOVA_NONE without [placement] */
         Auditor *auditor;

@@ -68,9 +68,11 @@ typedef struct LedgerDevice {
         char identity[DEVICE_IDENTITY_SIZE]; /* identity when it was present last; "": not known */
         char other[DEVICE_IDENTITY_SIZE];    /* identity of another device at its place; "": none */
         bool missing;
-        bool listed;         /* missing, but the host lists it: it offers nothing; not stored */
-        bool held;           /* back, but not offered yet */
-        bool withheld;       /* Placement can still have reserved = total */
+        bool listed;    /* missing, but the host lists it: it offers nothing; not stored */
+        bool held;      /* back, but not offered yet */
+        bool withheld;  /* Placement can still have reserved = total */
+        bool cleanable; /* a section [device_clean NAME] has it, all of it is reserved, and neither
+                           a claim nor a domain has it; not stored (device-watch.c) */
         uint64_t since_usec; /* time when it vanished or came back (CLOCK_BOOTTIME), used within the
                                 member boot alone; 0: never missing in it */
         uint64_t n_soon;     /* losses in a row, each within DEVICE_SOON_USEC after a return */

@@ -23,6 +23,7 @@
 #include "base/log.h"
 #include "base/message-ids.h"
 #include "base/text.h"
+#include "drivers/host/clean.h"
 
 DeviceWatch *device_watch_free(DeviceWatch *watch)
 {
@@ -207,13 +208,13 @@ static void on_device_change(const LedgerDevice *device, DeviceChange change, vo
         }
 }
 
-/* Returns the name of a guest that has this address or mdev. */
-static const char *find_guest(const Snapshot *snapshot, const char *thing)
+/* Returns a guest that has this address or mdev; NULL: there is none. */
+static const SnapshotDomain *find_guest(const Snapshot *snapshot, const char *thing)
 {
         for (size_t i = 0; i < snapshot->n_domains; i++)
                 if (snapshot_domain_has(&snapshot->domains[i], thing, true))
-                        return snapshot->domains[i].name;
-        return "?";
+                        return &snapshot->domains[i];
+        return NULL;
 }
 
 /* Logs the devices that the last update has blocked or unblocked. A device is blocked while a guest
@@ -222,18 +223,19 @@ static void log_blocked(const DeviceLedger *ledger, const Snapshot *snapshot)
 {
         for (size_t i = 0; i < ledger->n_devices; i++) {
                 const LedgerDevice *device = &ledger->devices[i];
+                const SnapshotDomain *guest;
                 const char *const *fields = LOG_FIELDS(LOG_FIELD_DEVICE, device->name,
                                                        LOG_FIELD_PROVIDER, device->provider.text);
 
                 if (!device->blocker[0] == !device->blocker_before[0])
                         continue;
+                guest = find_guest(snapshot, device->blocker);
                 if (device->blocker[0])
                         log_event(
                                 LOG_NOTICE, MESSAGE_DEVICE_BLOCKED, fields,
                                 "Device %s is blocked: guest %s has %s. Its %llu %s are withheld.",
-                                device->name, find_guest(snapshot, device->blocker),
-                                device->blocker, (unsigned long long)device->total,
-                                device->resource_class);
+                                device->name, guest ? guest->name : "?", device->blocker,
+                                (unsigned long long)device->total, device->resource_class);
                 else if (!device->missing && !device->held)
                         log_event(LOG_NOTICE, MESSAGE_DEVICE_UNBLOCKED, fields,
                                   "Device %s is not blocked any more; its capacity can be used.",
@@ -283,6 +285,35 @@ static int apply_to_copy(DeviceWatch *watch, const RetainedTrees *trees,
         return r < 0 ? r : note_missing(watch, &copy, reterr);
 }
 
+/* Returns whether a claim or a domain has a part of the device. */
+static bool is_used(const LedgerDevice *device, const DeviceUpdateInput *input,
+                    const Snapshot *snapshot)
+{
+        for (size_t i = 0; i < input->n_claimed; i++)
+                if (string_set_contains(&device->members, input->claimed[i].address))
+                        return true;
+        for (size_t i = 0; i < device->members.n_items; i++)
+                if (find_guest(snapshot, device->members.items[i]))
+                        return true;
+        return false;
+}
+
+/* Sets the mark LedgerDevice.cleanable of each device. */
+static void mark_cleanable(DeviceLedger *ledger, const DeviceUpdateInput *input,
+                           const RetainedTrees *trees, const ProviderTree *tree)
+{
+        for (size_t i = 0; i < ledger->n_devices; i++) {
+                LedgerDevice *device = &ledger->devices[i];
+                const Provider *provider = provider_tree_find(tree, &device->provider);
+                const SnapshotDevice *there = device_ledger_find(
+                        trees->snapshot, trees->snapshot->nodename, device->name);
+
+                device->cleanable = there && host_clean_find(input->host, there) && provider &&
+                                    !provider_offers(provider) &&
+                                    !is_used(device, input, trees->snapshot);
+        }
+}
+
 int device_watch_apply(DeviceWatch *watch, Claims *claims, const RetainedTrees *trees,
                        const Retained *retained, ProviderTree *tree, Error *reterr)
 {
@@ -306,6 +337,7 @@ int device_watch_apply(DeviceWatch *watch, Claims *claims, const RetainedTrees *
         if (r == 0)
                 r = note_missing(watch, &watch->ledger, reterr);
         if (r == 0) {
+                mark_cleanable(&watch->ledger, &input, trees, tree);
                 log_blocked(&watch->ledger, trees->snapshot);
                 save(watch);
         }

@@ -11,8 +11,8 @@
  * before the driver edits it, so it is published again when the host has the inventory again and
  * the driver keeps it.
  *
- * The device ledger withholds missing devices, and uses the answers of this module. Main thread;
- * blocks on the disk. */
+ * The device ledger withholds missing devices, and uses the answers of this module. So does the
+ * cleaning of devices (agent/cycle/cleaner.h). Main thread; blocks on the disk. */
 
 #include "base/allocation.h"
 #include "base/provider-tree.h"

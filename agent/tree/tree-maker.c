@@ -173,15 +173,16 @@ static int make_before(const TreeMaker *maker, const DriverReshape *reshape,
         return 0;
 }
 
-/* Adds the providers of missing devices to those whose allocations are read from Placement. A
- * missing device stays expected as long as a consumer has an allocation from its provider.
- * Placement cannot be asked about a provider that it does not have. */
-static int want_missing(const TreeMaker *maker, const RetainedTrees *trees)
+/* Adds the providers of missing devices, and of those that can be cleaned, to those whose
+ * allocations are read from Placement. A missing device stays expected as long as a consumer has an
+ * allocation from its provider, and a device is not cleaned then. Placement cannot be asked about a
+ * provider that it does not have. */
+static int want_devices(const TreeMaker *maker, const RetainedTrees *trees)
 {
         const DeviceLedger *ledger = maker->device_watch ? &maker->device_watch->ledger : NULL;
 
         for (size_t i = 0; ledger && i < ledger->n_devices; i++)
-                if (ledger->devices[i].missing && trees->base &&
+                if ((ledger->devices[i].missing || ledger->devices[i].cleanable) && trees->base &&
                     provider_tree_find(trees->base, &ledger->devices[i].provider) &&
                     retained_want(maker->retained, &ledger->devices[i].provider) < 0)
                         return -ENOMEM;
@@ -193,7 +194,7 @@ static int want_missing(const TreeMaker *maker, const RetainedTrees *trees)
 static int retain(const TreeMaker *maker, const RetainedTrees *trees, ProviderTree *tree,
                   Error *reterr)
 {
-        return want_missing(maker, trees) < 0
+        return want_devices(maker, trees) < 0
                        ? error_oom(reterr)
                        : retained_apply(maker->retained, trees, tree, reterr);
 }

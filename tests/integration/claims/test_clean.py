@@ -266,6 +266,21 @@ class TestOneTimeUse(CleanCase):
         self.assertEqual(self.read('done'), [CLEAN, PROVE])
         self.assertIn('Placement has it reserved after one_time_use', self.agent.log())
 
+    def test_waits_for_the_server_that_has_the_device_in_placement(self):
+        """nova-compute reserves the device before it builds the server, whose domain comes later."""
+        provider = self.placement.tree_by_name(self.agent.root())[PROVIDER_A]
+        record = provider['inventories']['CUSTOM_NVME']
+        self.agent.stop()
+        consumer = self.placement.place(None, {provider['uuid']: {'CUSTOM_NVME': 1}})
+        self.placement.set_part(provider['uuid'], 'inventories', {'CUSTOM_NVME': {**record, 'reserved': 1}})
+        self.agent.start()
+        for _ in range(3):
+            self.agent.ctl('sync', check=False)
+            self.assertEqual((self.row(), self.read('started')), (None, []))
+        self.placement.delete(consumer)
+        self.wait_offers({PROVIDER_A: (1, 0), PROVIDER_B: (1, 0)})
+        self.assertEqual(self.read('done'), [CLEAN, PROVE])
+
 
 class TestKills(CleanCase):
     """The agent and the program are killed at random moments. No device is given out twice or unclean."""
