@@ -212,8 +212,8 @@ static uint64_t count_like_providers(const ProviderTree *tree)
         return most;
 }
 
-/* Returns one sentence for each device that is being cleaned, or whose cleaning failed, and for
- * each partition of devices that is not ready for a guest. */
+/* Returns one sentence for each device that is being cleaned or waits for that, or whose cleaning
+ * failed. Adds one for each partition of devices that is not ready for a guest. */
 static json_t *list_unclean(const DeviceLedger *devices, const ClaimService *claims)
 {
         _cleanup_json_ json_t *array = json_array();

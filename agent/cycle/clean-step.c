@@ -23,12 +23,18 @@ static bool is_in_use(const CleanFacts *facts)
         return facts->is_claimed || facts->in_domain;
 }
 
+static CleanStep begin_or_wait(const CleanFacts *facts, const char **ret_reason)
+{
+        *ret_reason = facts->wait;
+        return facts->wait ? CLEAN_KEEP : CLEAN_BEGIN;
+}
+
 static CleanStep step_of_held(const CleanFacts *facts, const char **ret_reason)
 {
         if (is_in_use(facts) || facts->guest_unread || !facts->poll_is_later || !facts->is_listed)
                 return CLEAN_KEEP;
         *ret_reason = find_obstacle(facts);
-        return *ret_reason ? CLEAN_FAIL : CLEAN_BEGIN;
+        return *ret_reason ? CLEAN_FAIL : begin_or_wait(facts, ret_reason);
 }
 
 /* A result does not count while a guest has the device: it can be older than the guest. */
@@ -47,7 +53,7 @@ static CleanStep step_of_dirty(const CleanFacts *facts, const char **ret_reason)
 /* Only a person's lift of the cordon is an order: another device at the address is then cleaned,
  * and without a section that person wants the device to be offered. A cordon that is gone for
  * another reason is set again: a health rule can end its own, and cordon.json can be lost. */
-static CleanStep step_of_failed(const CleanFacts *facts)
+static CleanStep step_of_failed(const CleanFacts *facts, const char **ret_reason)
 {
         if (is_in_use(facts))
                 return CLEAN_HOLD;
@@ -57,7 +63,7 @@ static CleanStep step_of_failed(const CleanFacts *facts)
                 return CLEAN_FAIL;
         if (facts->guest_unread)
                 return CLEAN_KEEP;
-        return facts->is_configured ? CLEAN_BEGIN : CLEAN_FORGET;
+        return facts->is_configured ? begin_or_wait(facts, ret_reason) : CLEAN_FORGET;
 }
 
 CleanStep clean_next_step(int state, const CleanFacts *facts, const char **ret_reason)
@@ -69,6 +75,6 @@ CleanStep clean_next_step(int state, const CleanFacts *facts, const char **ret_r
         case UNCLEAN_DIRTY:
                 return step_of_dirty(facts, ret_reason);
         default:
-                return step_of_failed(facts);
+                return step_of_failed(facts, ret_reason);
         }
 }

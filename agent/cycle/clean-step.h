@@ -10,6 +10,8 @@
  *   failed > dirty     A person has lifted its cordon. The units are started again.
  *   dirty, failed > held   A claim or a guest has it again.
  *
+ * No unit is started while Placement can give the device to a server, or has done so.
+ *
  * Rules: only evidence moves a device forward. A held device stays held while a claim or a guest
  * has it, while a guest is unreadable, and until a poll began after the last change. A device that
  * the host does not list keeps its state, unless a claim or a guest has it. A failed device also
@@ -36,6 +38,7 @@ typedef struct CleanFacts {
         /* The result of compute-agent-prepare --clean for the row: its units have succeeded, or one
          * failed. Neither: there is no result, or they run, or wait for a process. */
         bool is_proved, has_failed;
+        const char *wait; /* why Placement can give it to a server, or has done so; NULL: neither */
 } CleanFacts;
 
 typedef enum CleanStep {
@@ -48,6 +51,6 @@ typedef enum CleanStep {
 } CleanStep;
 
 /* Returns the next step for a device in this state (UncleanState). With CLEAN_FAIL, *ret_reason is
- * the reason (static), or NULL if the result has it, or a failed row. With other steps it is
- * NULL. */
+ * the reason (static), or NULL if the result has it, or a failed row. With CLEAN_KEEP it is
+ * facts->wait if that delays the units, else NULL. With other steps it is NULL. */
 CleanStep clean_next_step(int state, const CleanFacts *facts, const char **ret_reason);

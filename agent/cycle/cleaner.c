@@ -205,9 +205,45 @@ static CordonState get_cordon(const Cleaner *cleaner, const TrackerView *host,
                                 row->address);
 }
 
-/* Collects the facts about a row. Returns a negative errno of the claim database. */
+/* Returns why Placement can give an expected device to a server, or has done so; NULL: neither. A
+ * server that gets the device starts while a unit works on it. The allocation of its last consumer
+ * does not count, because it can outlive the claim. The mirror is the evidence: it shows a
+ * reservation after the answer to its write, which Placement refuses if the provider changed since
+ * it was read. text: memory for the reason. */
+static const char *find_wait(const TrackerView *host, const UncleanDevice *row,
+                             const LedgerDevice *expected, char text[static UNCLEAN_REASON_SIZE])
+{
+        const char *why = nova_mode_refuses(host->nova, NOVA_ACTION_RESERVE);
+        char holders[RETAINED_HOLDERS_MAX];
+        const Provider *provider;
+
+        if (!host->retained)
+                return NULL; /* standalone */
+        if (why || !host->mirror)
+                return why ? why : "Placement was not read yet";
+        provider = provider_tree_find(host->mirror, &expected->provider);
+        if (!provider)
+                return NULL;
+        if (provider_offers(provider))
+                return "Placement still offers it";
+        switch (retained_use(host->retained, &provider->uuid, expected->resource_class,
+                             &row->consumer)) {
+        case RETAINED_USE_NONE:
+                return NULL;
+        case RETAINED_USE_UNKNOWN:
+                return "its allocations in Placement were not read yet";
+        case RETAINED_USE_HELD:
+                retained_describe_holders(host->retained, host->snapshot, &provider->uuid,
+                                          expected->resource_class, holders);
+                snprintf(text, UNCLEAN_REASON_SIZE, "Placement has %s", holders);
+        }
+        return text;
+}
+
+/* Collects the facts about a row. wait: memory for ret->wait. Returns a negative errno of the claim
+ * database. */
 static int collect_facts(Cleaner *cleaner, const TrackerView *host, const UncleanDevice *row,
-                         CleanFacts *ret, Error *reterr)
+                         char wait[static UNCLEAN_REASON_SIZE], CleanFacts *ret, Error *reterr)
 {
         const SnapshotDevice *there = find_device(host->snapshot, row->address);
         const LedgerDevice *expected = find_expected(host, row->address);
@@ -233,6 +269,7 @@ static int collect_facts(Cleaner *cleaner, const TrackerView *host, const Unclea
                 .is_lifted = cordon.lifted_usec > row->since_usec,
                 .is_proved = has_result(cleaner, row, "clean"),
                 .has_failed = has_result(cleaner, row, "failed"),
+                .wait = expected ? find_wait(host, row, expected, wait) : NULL,
         };
         return 0;
 }
@@ -310,6 +347,8 @@ static int fail(Cleaner *cleaner, const TrackerView *host, const UncleanDevice *
                 const CleanFacts *facts, const char *reason, Error *reterr)
 {
         const json_t *result = reason ? NULL : find_result(cleaner, row);
+        bool is_left = nova_mode_refuses(
+                host->nova, cordon_action(host->tree, &cleaner->config.root, row->address));
         _cleanup_free_ char *lines = describe_lines(result);
         char words[CLAIM_TEXT_MAX + 1];
         int r;
@@ -326,9 +365,10 @@ static int fail(Cleaner *cleaner, const TrackerView *host, const UncleanDevice *
         if (r == 0)
                 log_event(LOG_ERR, MESSAGE_DEVICE_NOT_CLEAN,
                           LOG_FIELDS(LOG_FIELD_DEVICE, row->address),
-                          "Device %s was not proved to be clean, and stays withheld until its "
-                          "cordon is lifted: %s%s",
-                          row->address, words, lines);
+                          "Device %s was not proved to be clean, and %s: %s%s", row->address,
+                          is_left ? "Placement can offer it, because of [agent] nova"
+                                  : "stays withheld until its cordon is lifted",
+                          words, lines);
         return r;
 }
 
@@ -415,23 +455,50 @@ static int bring_back(Cleaner *cleaner, const UncleanDevice *row, Error *reterr)
         return r < 0 ? r : r == 0;
 }
 
+/* Stores why the units of a row wait (NULL: they do not), and logs a new reason. Returns 1 if the
+ * row changed, 0 if not, or a negative errno. */
+static int note_wait(Cleaner *cleaner, const UncleanDevice *row, const char *reason, Error *reterr)
+{
+        _cleanup_free_ char *text = text_format(
+                "%s%s", reason && row->state == UNCLEAN_FAILED ? "not repeated yet: " : "",
+                reason ? reason : "");
+        char words[CLAIM_TEXT_MAX + 1];
+        int r;
+
+        if (!text)
+                return error_oom(reterr);
+        if (!reason && row->state != UNCLEAN_HELD)
+                return 0;
+        (void)claim_cut_text(text, words);
+        if (strcmp(words, row->reason) == 0)
+                return 0;
+        r = claims_set_unclean(cleaner->config.service->claims, row->id, row->state, row->state,
+                               words, row->since_usec, reterr);
+        if (r == 0 && reason)
+                log_event(LOG_NOTICE, MESSAGE_DEVICE_CLEANING,
+                          LOG_FIELDS(LOG_FIELD_DEVICE, row->address),
+                          "Device %s is not cleaned yet: %s.", row->address, reason);
+        return r == CLAIM_E_NOT_FOUND ? 0 : r < 0 ? r : 1;
+}
+
 /* Makes the step of a row. Returns 1 if the row changed, 0 if not, or a negative errno. */
 static int make_step(Cleaner *cleaner, const TrackerView *host, const UncleanDevice *row,
                      Error *reterr)
 {
         const char *reason;
+        char wait[UNCLEAN_REASON_SIZE];
         CleanFacts facts;
         CleanStep step;
         int r = bring_back(cleaner, row, reterr);
 
         if (r == 0)
-                r = collect_facts(cleaner, host, row, &facts, reterr);
+                r = collect_facts(cleaner, host, row, wait, &facts, reterr);
         if (r != 0)
                 return r;
         step = clean_next_step(row->state, &facts, &reason);
         switch (step) {
         case CLEAN_KEEP:
-                return 0;
+                return note_wait(cleaner, row, reason, reterr);
         case CLEAN_HOLD:
                 r = hold(cleaner, row, reterr);
                 break;
@@ -462,8 +529,9 @@ static bool is_used_up(const Cleaner *cleaner, const TrackerView *host,
 
         return expected && !expected->missing && !expected->withheld &&
                expected->reserved >= expected->total &&
-               (!host->retained || retained_use(host->retained, &expected->provider,
-                                                expected->resource_class) == RETAINED_USE_NONE) &&
+               (!host->retained ||
+                retained_use(host->retained, &expected->provider, expected->resource_class, NULL) ==
+                        RETAINED_USE_NONE) &&
                host_clean_is_one_time(get_settings(cleaner), device);
 }
 

@@ -311,7 +311,8 @@ static const char *describe(const PartitionEntry *entry)
         return entry->state == PARTITION_DEACTIVATING ? "deactivated" : "activated";
 }
 
-static void log_failure(const PartitionEntry *entry)
+/* is_left: [agent] nova does not let the agent withhold the devices in Placement. */
+static void log_failure(const PartitionEntry *entry, bool is_left)
 {
         _cleanup_free_ char *lines = NULL;
         const json_t *line;
@@ -328,9 +329,11 @@ static void log_failure(const PartitionEntry *entry)
         text_sanitize(lines, '?');
         log_event(LOG_ERR, MESSAGE_PARTITION_FAILED,
                   LOG_FIELDS(LOG_FIELD_DEVICE, entry->devices[0]),
-                  "Partition %s of %s was not %s, and its devices stay withheld until their "
-                  "cordons are lifted: %s%s",
-                  entry->partition, entry->set, describe(entry), entry->error, lines);
+                  "Partition %s of %s was not %s, and %s: %s%s", entry->partition, entry->set,
+                  describe(entry),
+                  is_left ? "Placement can offer its devices, because of [agent] nova"
+                          : "its devices stay withheld until their cordons are lifted",
+                  entry->error, lines);
 }
 
 /* Cordons the devices of a partition that have no cordon, except those whose cordon a person has
@@ -371,7 +374,8 @@ static bool cordon_entry(PartitionWatch *watch, const TrackerView *host,
                 return false;
         claim_service_set_closed(config->service, cordon_view(config->cordon).host,
                                  cordon_view(config->cordon).devices);
-        log_failure(entry);
+        log_failure(entry, nova_mode_refuses(host->nova, cordon_action(host->tree, &config->root,
+                                                                       entry->devices[0])));
         return true;
 }
 

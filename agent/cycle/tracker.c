@@ -278,6 +278,7 @@ TrackerView tracker_view(const Tracker *tracker)
                 .status = &tracker->status,
                 .snapshot = tracker->snapshot,
                 .tree = tracker->tree,
+                .mirror = reporter ? reporter_tree(reporter) : NULL,
                 .sharing = reporter ? sharing_get(reporter_get_sharing(reporter)) : NULL,
                 .devices = watch ? &watch->ledger : NULL,
                 .retained = tracker->maker.retained,

@@ -117,6 +117,7 @@ typedef struct TrackerView {
                                         TrackerConfig.known; NULL: none */
         const ProviderTree *tree;    /* the tree of the host; NULL: none was made yet, for example
                                         before the first poll. Can be NULL beside a snapshot. */
+        const ProviderTree *mirror;  /* the tree in Placement; NULL: not read, or no [placement] */
         const ProviderTree *sharing; /* sharing providers of the tree; NULL: unknown */
         const DeviceLedger *devices; /* expected devices; NULL: unknown */
         const Retained *retained;    /* allocations that were read; NULL: no [placement] */

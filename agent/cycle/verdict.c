@@ -150,9 +150,9 @@ static const struct {
                                   "not all claims are reported to Placement yet",
                                   "computectl audit",
                                   "The agent retries in each cycle. \"computectl audit\" compares claims and Placement" },
-        [KIND_UNCLEAN] = { VERDICT_OK, "devices", "a device is being cleaned",
+        [KIND_UNCLEAN] = { VERDICT_OK, "devices", "a device is not clean",
                            "journalctl -u compute-agent-clean",
-                           "Wait. A device whose cleaning failed is cordoned too: repair it, and lift the cordon. The agent then cleans it again" },
+                           "Wait, or end the reason that is given. A device whose cleaning failed is cordoned too: repair it, and lift the cordon. The agent then cleans it again" },
 };
 
 _Static_assert(ARRAY_SIZE(kinds) == _KIND_MAX && _KIND_MAX <= VERDICT_REASONS_MAX,
@@ -246,7 +246,7 @@ static bool is_held(const CycleFacts *facts, const LedgerDevice *device)
 {
         return host_view_usage(facts->view, &device->provider, device->resource_class) > 0 ||
                (facts->retained && retained_use(facts->retained, &device->provider,
-                                                device->resource_class) == RETAINED_USE_HELD);
+                                                device->resource_class, NULL) == RETAINED_USE_HELD);
 }
 
 /* Adds a reason if a missing device is in use, with its consumers. */
@@ -289,15 +289,15 @@ static void inspect_withheld(const CycleFacts *facts, Verdict *verdict)
                 add(verdict, KIND_WITHHELD, "Not offered: %s", text);
 }
 
-/* Adds a reason if devices are cleaned after their guests. It does not change the verdict:
- * Placement is equal to the host, and a device whose cleaning failed is cordoned. */
+/* Adds a reason if devices are cleaned after their guests, or wait for that. It does not change the
+ * verdict: Placement is equal to the host, and a device whose cleaning failed is cordoned. */
 static void inspect_unclean(const CycleFacts *facts, Verdict *verdict)
 {
         _cleanup_free_ char *text =
                 facts->devices ? device_ledger_describe_unclean(facts->devices) : NULL;
 
         if (text && text[0])
-                add(verdict, KIND_UNCLEAN, "Not offered: %s", text);
+                add(verdict, KIND_UNCLEAN, "%s", text);
 }
 
 /* Adds a reason if consumers have allocations of inventories that the host no longer has. */

@@ -561,7 +561,7 @@ static bool is_held(const Update *update, LedgerDevice *device)
 }
 
 /* Returns whether the device is not proved to be clean, and notes the words for people once its
- * claim has ended. While the claims cannot be read, a device that must be cleaned counts as not
+ * guest is gone. While the claims cannot be read, a device that must be cleaned counts as not
  * clean if it was withheld before. */
 static bool note_unclean(const Update *update, LedgerDevice *device, const SnapshotDevice *there)
 {
@@ -569,7 +569,7 @@ static bool note_unclean(const Update *update, LedgerDevice *device, const Snaps
         const UncleanDevice *row =
                 input->unclean ? unclean_devices_find(input->unclean, there->address) : NULL;
 
-        if (row && row->state != UNCLEAN_HELD)
+        if (row && (row->state != UNCLEAN_HELD || row->reason[0]))
                 unclean_describe(row, device->unclean);
         return row || (input->claims_unknown && device->withheld && input->host &&
                        host_clean_find(input->host, there));
@@ -739,8 +739,8 @@ static bool is_held_in_placement(const Update *update, const LedgerDevice *devic
 {
         const Retained *retained = update->input->retained;
 
-        return retained && retained_use(retained, &device->provider, device->resource_class) !=
-                                   RETAINED_USE_NONE;
+        return retained && retained_use(retained, &device->provider, device->resource_class,
+                                        NULL) != RETAINED_USE_NONE;
 }
 
 /* Returns true if a device that is not present must stay in the tree, by the rules in the header.

@@ -154,6 +154,6 @@ uint64_t device_ledger_due_usec(const DeviceLedger *ledger, const DeviceUpdateIn
  * caller frees it. NULL: memory is short. */
 char *device_ledger_describe_withheld(const DeviceLedger *ledger);
 
-/* Returns the devices that are being cleaned, or whose cleaning failed, in words joined by commas;
- * "" if there are none. The caller frees it. NULL: memory is short. */
+/* Returns the devices that are being cleaned or wait for that, or whose cleaning failed, in words
+ * joined by commas; "" if there are none. The caller frees it. NULL: memory is short. */
 char *device_ledger_describe_unclean(const DeviceLedger *ledger);

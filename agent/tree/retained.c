@@ -257,15 +257,19 @@ static const Consumer *find_holder(const Retained *retained, const Uuid *provide
         return first;
 }
 
-RetainedUse retained_use(const Retained *retained, const Uuid *provider, const char *resource_class)
+RetainedUse retained_use(const Retained *retained, const Uuid *provider, const char *resource_class,
+                         const Uuid *besides)
 {
-        uint64_t amount;
-        size_t n;
-
         if (!was_read(retained, provider))
                 return RETAINED_USE_UNKNOWN;
-        return find_holder(retained, provider, resource_class, &amount, &n) ? RETAINED_USE_HELD
-                                                                            : RETAINED_USE_NONE;
+        for (size_t i = 0; retained->holders && i < retained->holders->n_consumers; i++) {
+                const Consumer *consumer = retained->holders->consumers[i];
+
+                if (!(besides && uuid_equal(&consumer->uuid, besides)) &&
+                    consumer_get(consumer, provider, resource_class) > 0)
+                        return RETAINED_USE_HELD;
+        }
+        return RETAINED_USE_NONE;
 }
 
 const char *retained_describe_holders(const Retained *retained, const Snapshot *snapshot,
@@ -529,7 +533,8 @@ static void settle(Retained *retained, const RetainedTrees *trees, const Provide
                         log_end(item, find_record(tree, &item->provider, item->resource_class),
                                 find_record(trees->before, &item->provider, item->resource_class) &&
                                         retained_use(retained, &item->provider,
-                                                     item->resource_class) != RETAINED_USE_NONE);
+                                                     item->resource_class,
+                                                     NULL) != RETAINED_USE_NONE);
                 }
                 item->seen = false;
                 if (!is_needed(item, trees, tree)) {
@@ -557,7 +562,7 @@ static int apply_to(Retained *retained, const RetainedTrees *trees, const Provid
                         continue;
                 if (retained_want(retained, &provider->uuid) < 0)
                         return -ENOMEM;
-                use = retained_use(retained, &provider->uuid, record->resource_class);
+                use = retained_use(retained, &provider->uuid, record->resource_class, NULL);
                 if (use != RETAINED_USE_NONE)
                         r = retain(retained, trees, provider, record, use, tree);
         }

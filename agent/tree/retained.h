@@ -55,10 +55,10 @@ int retained_ask(Retained *retained, const Uuid **ret, size_t *ret_n, bool *ret_
  * retained_ask(). Takes ownership of holders. */
 void retained_set_holders(Retained *retained, Allocations *holders);
 
-/* Returns whether a consumer has an allocation from the inventory, as of the last answer.
- * RETAINED_USE_UNKNOWN if that answer did not cover the provider. */
-RetainedUse retained_use(const Retained *retained, const Uuid *provider,
-                         const char *resource_class);
+/* Returns whether a consumer besides this one (NULL: any) has an allocation from the inventory, as
+ * of the last answer. RETAINED_USE_UNKNOWN if that answer did not cover the provider. */
+RetainedUse retained_use(const Retained *retained, const Uuid *provider, const char *resource_class,
+                         const Uuid *besides);
 
 /* The inputs of retained_apply(), all borrowed. */
 typedef struct RetainedTrees {

@@ -57,7 +57,10 @@ void unclean_describe(const UncleanDevice *device, char ret[static UNCLEAN_WORDS
                          device->reason);
                 break;
         default:
-                snprintf(ret, UNCLEAN_WORDS_SIZE,
-                         "not clean: its guest is not proved to be gone since %s", date);
+                if (device->reason[0])
+                        snprintf(ret, UNCLEAN_WORDS_SIZE, "not clean: %s", device->reason);
+                else
+                        snprintf(ret, UNCLEAN_WORDS_SIZE,
+                                 "not clean: its guest is not proved to be gone since %s", date);
         }
 }

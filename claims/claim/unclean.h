@@ -35,7 +35,8 @@ typedef struct UncleanDevice {
         int64_t claim;                    /* the last claim; 0: it had none */
         uint64_t since_usec;              /* CLOCK_REALTIME of the last change of the state */
         int state;                        /* UncleanState */
-        char reason[UNCLEAN_REASON_SIZE]; /* reason of UNCLEAN_FAILED; else "" */
+        char reason[UNCLEAN_REASON_SIZE]; /* reason of UNCLEAN_FAILED, or why the cleaning of a
+                                             held device waits; "": none */
 } UncleanDevice;
 
 typedef struct UncleanDevices {

@@ -243,6 +243,78 @@ class TestClean(CleanCase):
         self.assertEqual(self.read('started'), [])
 
 
+class TestOfferedInPlacement(CleanCase):
+    """No unit runs while Placement can give the device to a server, or has done so."""
+
+    def use(self):
+        """Lets a guest have the device for a moment."""
+        self.libvirtd.define(guest_xml('g1', memory_mib=64, uuid=str(uuid.uuid4()), devices=[A]))
+        wait_until(lambda: self.row() is not None, 20, 'a row of the guest')
+        self.libvirtd.virsh('undefine', 'g1')
+
+    def wait_message(self, words):
+        """Waits until the journal has the words, and checks that no unit was started."""
+        wait_until(lambda: 'Device %s is not cleaned yet: %s' % (A, words) in self.agent.log(), 20, '"%s"' % words)
+        self.assertEqual((self.row()[1], self.read('started')), ('held', []))
+
+    def wait_words(self, words):
+        self.wait_message(words)
+        for command in (('status',), ('doctor', '--all'), ('who', A)):
+            wait_until(lambda: 'not clean: ' + words in ' '.join(self.agent.ctl(*command, check=False).stdout.split()), 20,
+                       '"%s" in %s' % (words, command[0]))
+
+    def wait_clean(self):
+        self.wait_offers({PROVIDER_A: (1, 0), PROVIDER_B: (1, 0)})
+        self.assertEqual((self.row(), self.read('done')), (None, [CLEAN, PROVE]))
+
+    def test_nothing_is_cleaned_where_nothing_is_reserved(self):
+        self.agent.configure({'agent': {'nova': 'observe'}})
+        self.agent.ctl('reload')
+        self.use()
+        self.wait_words('[agent] nova is observe, so nothing is written to Placement')
+        self.assertEqual(self.offers()[PROVIDER_A], (1, 0))
+        self.agent.configure({'agent': {'nova': 'top'}})
+        self.agent.ctl('reload')
+        self.wait_clean()
+
+    def test_a_lifted_cordon_starts_no_unit_either(self):
+        claim = self.nvme()
+        self.touch('fail-' + PROVE)
+        self.agent.ctl('release', claim['id'])
+        self.wait_state('failed')
+        self.agent.configure({'agent': {'nova': 'observe'}})
+        self.agent.ctl('reload')
+        self.agent.ctl('uncordon', A, check=False)
+        wait_until(lambda: self.row()[2].startswith('not repeated yet: [agent] nova is observe'), 20, 'the reason')
+        self.assertEqual((self.row()[1], self.read('started')), ('failed', [CLEAN, PROVE]))
+        (self.units / ('fail-' + PROVE)).unlink()
+        self.agent.configure({'agent': {'nova': 'top'}})
+        self.agent.ctl('reload')
+        self.wait_offers({PROVIDER_A: (1, 0), PROVIDER_B: (1, 0)})
+
+    def test_an_outage_of_placement_delays_the_cleaning(self):
+        claim = self.nvme()
+        self.wait_offers({PROVIDER_A: (1, 1), PROVIDER_B: (1, 0)})
+        self.agent.stop()
+        self.placement.edit(self.placement.tree_by_name(self.agent.root())[PROVIDER_A]['uuid'], 'inventories',
+                            lambda inventories: inventories['CUSTOM_NVME'].update(reserved=0))
+        self.placement.stop()
+        self.agent.start()
+        self.agent.ctl('release', claim['id'])
+        self.wait_message('Placement was not read yet')
+        self.placement.start()
+        self.wait_clean()
+
+    def test_an_allocation_of_another_consumer_delays_the_cleaning(self):
+        provider = self.placement.tree_by_name(self.agent.root())[PROVIDER_A]
+        consumer = self.placement.place(None, {provider['uuid']: {'CUSTOM_NVME': 1}})
+        self.use()
+        self.wait_words('Placement has 1 used by consumer ' + consumer)
+        self.assertEqual(self.offers()[PROVIDER_A], (1, 1))
+        self.placement.delete(consumer)
+        self.wait_clean()
+
+
 class TestOneTimeUse(CleanCase):
     """Nova reserves such a device for ever after its first use."""
     spec = {'vendor_id': '144d', 'resource_class': 'CUSTOM_NVME', 'one_time_use': 'yes'}

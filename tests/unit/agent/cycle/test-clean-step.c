@@ -10,7 +10,7 @@
 
 /* Letters of the facts: c claimed, d in a domain, u an unreadable guest, p the poll is later,
  * l listed, o another device, s section, k cordoned, w lifted by a person. Letters of the result:
- * y proved to be clean, f a unit failed. */
+ * y proved to be clean, f a unit failed. n: Placement can offer it. */
 static CleanFacts make_facts(const char *letters)
 {
         return (CleanFacts){
@@ -25,6 +25,7 @@ static CleanFacts make_facts(const char *letters)
                 .is_lifted = strchr(letters, 'w'),
                 .is_proved = strchr(letters, 'y'),
                 .has_failed = strchr(letters, 'f'),
+                .wait = strchr(letters, 'n') ? "Placement offers it" : NULL,
         };
 }
 
@@ -44,9 +45,13 @@ static void test_steps(void **state)
                 { UNCLEAN_HELD, "pls", CLEAN_BEGIN, "" },
                 { UNCLEAN_HELD, "plsy", CLEAN_BEGIN, "" },
                 { UNCLEAN_HELD, "plso", CLEAN_FAIL, "another device is at its address" },
+                { UNCLEAN_HELD, "plsn", CLEAN_KEEP, "Placement offers it" },
+                { UNCLEAN_HELD, "cplsn", CLEAN_KEEP, "" },
+                { UNCLEAN_HELD, "pln", CLEAN_FAIL, "no section [device_clean NAME] has it" },
                 { UNCLEAN_HELD, "pl", CLEAN_FAIL, "no section [device_clean NAME] has it" },
                 { UNCLEAN_DIRTY, "pls", CLEAN_KEEP, "" },
                 { UNCLEAN_DIRTY, "lsy", CLEAN_END, "" },
+                { UNCLEAN_DIRTY, "lsyn", CLEAN_END, "" },
                 { UNCLEAN_DIRTY, "plsf", CLEAN_FAIL, "" },
                 { UNCLEAN_DIRTY, "cplsy", CLEAN_HOLD, "" },
                 { UNCLEAN_DIRTY, "dplsy", CLEAN_HOLD, "" },
@@ -57,6 +62,8 @@ static void test_steps(void **state)
                 { UNCLEAN_FAILED, "plskwy", CLEAN_KEEP, "" },
                 { UNCLEAN_FAILED, "plswf", CLEAN_BEGIN, "" },
                 { UNCLEAN_FAILED, "plsow", CLEAN_BEGIN, "" },
+                { UNCLEAN_FAILED, "plswn", CLEAN_KEEP, "Placement offers it" },
+                { UNCLEAN_FAILED, "plskwn", CLEAN_KEEP, "" },
                 { UNCLEAN_FAILED, "plw", CLEAN_FORGET, "" },
                 { UNCLEAN_FAILED, "upls", CLEAN_FAIL, "" },
                 { UNCLEAN_FAILED, "pl", CLEAN_FAIL, "" },
@@ -81,7 +88,7 @@ static void test_steps(void **state)
  * claim, a guest or an unreadable guest can have it. */
 static void test_no_facts_offer_a_device_without_a_reason(void **state)
 {
-        static const char all[] = "cduploskwyf";
+        static const char all[] = "cduploskwyfn";
 
         for (int row = 0; row < _UNCLEAN_STATE_MAX; row++)
                 for (unsigned bits = 0; bits < 1u << (sizeof(all) - 1); bits++) {
@@ -98,7 +105,8 @@ static void test_no_facts_offer_a_device_without_a_reason(void **state)
                         if (step == CLEAN_END || step == CLEAN_FORGET || step == CLEAN_BEGIN)
                                 assert_false(facts.is_claimed || facts.in_domain);
                         if (step == CLEAN_BEGIN)
-                                assert_false(facts.guest_unread || !facts.is_configured);
+                                assert_false(facts.guest_unread || !facts.is_configured ||
+                                             facts.wait);
                         if (step == CLEAN_BEGIN && row == UNCLEAN_FAILED)
                                 assert_true(facts.is_lifted && !facts.is_cordoned);
                         if (step == CLEAN_END)

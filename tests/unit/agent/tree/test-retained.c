@@ -166,7 +166,8 @@ static void test_unknown_holders_count_as_holders(void **state)
         ProviderTree *tree = make("host VCPU=8 DISK_GB=100", false);
         const Provider *gpu = provider_tree_find_name(tree, "gpu");
 
-        assert_int_equal(retained_use(scene.retained, &gpu->uuid, "VGPU"), RETAINED_USE_UNKNOWN);
+        assert_int_equal(retained_use(scene.retained, &gpu->uuid, "VGPU", NULL),
+                         RETAINED_USE_UNKNOWN);
         assert_int_equal(provider_find_inventory(gpu, "VGPU")->reserved, 4);
         assert_true(string_set_contains(&gpu->traits, "CUSTOM_RACK"));
         provider_tree_free(tree);
@@ -186,16 +187,16 @@ static void test_an_old_answer_is_forgotten(void **state)
         assert_int_equal(n, 1);
         assert_int_equal(allocations_new(&holders), 0);
         retained_set_holders(scene.retained, holders);
-        assert_int_equal(retained_use(scene.retained, &gpu, "VGPU"), RETAINED_USE_NONE);
+        assert_int_equal(retained_use(scene.retained, &gpu, "VGPU", NULL), RETAINED_USE_NONE);
         provider_tree_free(make(FULL, true));
-        assert_int_equal(retained_use(scene.retained, &gpu, "VGPU"), RETAINED_USE_UNKNOWN);
+        assert_int_equal(retained_use(scene.retained, &gpu, "VGPU", NULL), RETAINED_USE_UNKNOWN);
 }
 
 static void test_words(void **state)
 {
         char holders[RETAINED_HOLDERS_MAX];
         _cleanup_free_ char *text = NULL;
-        const Uuid gpu = make_uuid("gpu");
+        const Uuid gpu = make_uuid("gpu"), guest = make_uuid("guest");
         Allocations *allocations = NULL;
         const Uuid *asked;
         bool is_answered;
@@ -203,8 +204,10 @@ static void test_words(void **state)
 
         provider_tree_free(make("host VCPU=8 DISK_GB=100; cell<host; pf<cell VF=2", true));
         assert_int_equal(retained_ask(scene.retained, &asked, &n, &is_answered), 0);
-        fixture_hold(&allocations, make_uuid("guest"), gpu, "VGPU", 2);
+        fixture_hold(&allocations, guest, gpu, "VGPU", 2);
         retained_set_holders(scene.retained, allocations);
+        assert_int_equal(retained_use(scene.retained, &gpu, "VGPU", &gpu), RETAINED_USE_HELD);
+        assert_int_equal(retained_use(scene.retained, &gpu, "VGPU", &guest), RETAINED_USE_NONE);
         provider_tree_free(make("host VCPU=8 DISK_GB=100; cell<host; pf<cell VF=2", true));
         retained_describe_holders(scene.retained, NULL, &gpu, "VGPU", holders);
         assert_non_null(strstr(holders, "2 used by consumer "));
