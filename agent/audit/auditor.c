@@ -148,7 +148,6 @@ int auditor_new(Auditor **ret, sd_event *event, const AuditorConfig *config)
         if (auditor->config.grace_usec == 0)
                 auditor->config.grace_usec = AUDITOR_GRACE_USEC;
         auditor->at_start = config->at_start;
-        auditor->state.ended_usec = config->ended_usec;
         *ret = TAKE_PTR(auditor);
         return 0;
 }
@@ -172,10 +171,10 @@ void auditor_ask(Auditor *auditor, bool heals, const Uuid *consumer, const Event
                 auditor->asked_by = by ? *by : (EventAuthor){ 0 };
 }
 
-void auditor_require(Auditor *auditor)
+void auditor_spare(Auditor *auditor, uint64_t ended_usec)
 {
-        auditor->at_start = true;
-        auditor->state.ended_usec = 0;
+        auditor->at_start = false;
+        auditor->state.ended_usec = ended_usec;
 }
 
 bool auditor_is_due(Auditor *auditor, const char *waits)

@@ -29,9 +29,6 @@ typedef struct AuditorConfig {
         ClaimService *claims; /* borrowed */
         Uuid root;
         bool at_start;        /* the first cycle with a Placement audits */
-        uint64_t ended_usec;  /* CLOCK_REALTIME of the last audit of an earlier process, if that
-                                 audit found nothing and this process needs no audit at its start;
-                                 0: none */
         uint64_t grace_usec;  /* 0: AUDITOR_GRACE_USEC */
         uint64_t heal_cycles; /* heal automatically every n cycles that reach the audit; 0: never */
         const char *refused;  /* reason why nothing can be written to Placement; NULL: it can */
@@ -60,9 +57,9 @@ void auditor_inherit(Auditor *auditor, Auditor *before);
  * this program. */
 void auditor_ask(Auditor *auditor, bool heals, const Uuid *consumer, const EventAuthor *by);
 
-/* Makes the audit of the start due, also if AuditorConfig.at_start was false, and sets
- * AuditorState.ended_usec to 0. */
-void auditor_require(Auditor *auditor);
+/* Ends the need of the audit of the start, because the last audit of an earlier process found
+ * nothing and still counts. ended_usec is the end of that audit (CLOCK_REALTIME). */
+void auditor_spare(Auditor *auditor, uint64_t ended_usec);
 
 /* Returns true if an audit must begin in this cycle. The caller calls it once per cycle, because it
  * counts cycles. waits is AuditInput.waits: an audit of the start that left an evacuated guest
@@ -91,8 +88,8 @@ typedef struct AuditorState {
         Error error;         /* reason why the last audit failed or was given up; code 0: it
                                 succeeded */
         uint64_t ended_usec; /* CLOCK_REALTIME at the end of the last audit that did not fail, or
-                                only lacked memory for its results; else AuditorConfig.ended_usec;
-                                0: none yet, or none since auditor_require() */
+                                only lacked memory for its results, or that of auditor_spare();
+                                0: none yet */
         size_t n_open;       /* number of problems that are not healed */
         ReconcileProblems findings; /* these problems for people, with guests that were evacuated */
         char *document;             /* the audit in the form AUDIT_FORMAT; NULL: none yet */

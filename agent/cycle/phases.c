@@ -691,13 +691,12 @@ static void on_audited(void *userdata)
         tracker_end_phase(userdata, 0, NULL);
 }
 
-/* Makes sure that a warm start omits the first audit only if the saved mirror is correct. If
- * Placement differs from it, a provider changed while the agent was stopped, and an audit is
- * required. */
+/* Omits the first audit of a warm start if the saved mirror is correct. If Placement differs from
+ * it, a provider changed while the agent was stopped, and the audit stays due. */
 static void judge_spared_audit(Tracker *tracker)
 {
-        if (tracker->spares_audit && !reporter_get_statistics(tracker->reporter)->is_restored)
-                auditor_require(tracker->auditor);
+        if (tracker->spares_audit && reporter_get_statistics(tracker->reporter)->is_restored)
+                auditor_spare(tracker->auditor, tracker->warm.audited_usec);
         tracker->spares_audit = false;
 }
 

@@ -69,9 +69,9 @@ static WarmMoment moment_now(void)
 }
 
 /* Reads the file of a warm start, which the last process has written. A file that cannot be used,
- * or is too old, is ignored; the first cycle then reads all of Placement. Returns the time of the
- * last audit if this start needs none, else 0. */
-static uint64_t take_warm_start(Tracker *tracker)
+ * or is too old, is ignored; the first cycle then reads all of Placement. Returns true if this
+ * start needs no audit, unless Placement has changed since then. */
+static bool take_warm_start(Tracker *tracker)
 {
         const TrackerConfig *config = &tracker->config;
         const WarmMoment now = moment_now();
@@ -79,31 +79,28 @@ static uint64_t take_warm_start(Tracker *tracker)
         int r;
 
         if (!config->warm || !config->reporter || !config->state_dir)
-                return 0;
+                return false;
         r = warm_start_take(config->state_dir, &config->maker.root, &now, &tracker->warm, &error);
         if (r < 0)
                 log_warning("Ignoring the saved state of Placement: %s. Reading all of it.",
                             error_text(&error, r));
         if (r <= 0)
-                return 0;
+                return false;
         if (tracker->warm.full_in_usec > 0) {
                 tracker->pace.full_at_usec = now.boot_usec + tracker->warm.full_in_usec;
-                return tracker->warm.is_audited ? tracker->warm.audited_usec : 0;
+                return tracker->warm.is_audited;
         }
         log_info("Ignoring the saved state of Placement: a full read is due.");
         json_decref(tracker->warm.reporter);
         tracker->warm.reporter = NULL;
-        return 0;
+        return false;
 }
 
-/* Returns the time of the last audit, or 0 if the next start must audit. While this start has not
- * judged yet whether it needs one, the time is that of the process before it, and does not count.
- */
+/* Returns the time of the last audit, or 0 if the next start must audit. */
 static uint64_t find_clean_audit(const Tracker *tracker)
 {
         const AuditorState *audit = auditor_get_state(tracker->auditor);
-        bool clean = !tracker->spares_audit && !audit->error.code && audit->n_open == 0 &&
-                     audit->findings.n_items == 0 &&
+        bool clean = !audit->error.code && audit->n_open == 0 && audit->findings.n_items == 0 &&
                      audit->ended_usec > tracker->maker.claims->built_usec;
 
         return clean ? audit->ended_usec : 0;
@@ -139,7 +136,6 @@ int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Err
 {
         _cleanup_(tracker_freep) Tracker *tracker = calloc(1, sizeof(Tracker));
         const char *no_heal;
-        uint64_t audited_usec;
         int r;
 
         if (!tracker)
@@ -154,14 +150,12 @@ int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Err
         tracker->pace = (CyclePace){ .interval_usec = config->interval_usec,
                                      .quiet_max_usec = config->quiet_max_usec,
                                      .start_jitter_usec = config->start_jitter_usec };
-        audited_usec = take_warm_start(tracker);
-        tracker->spares_audit = audited_usec > 0;
+        tracker->spares_audit = take_warm_start(tracker);
         no_heal = nova_mode_refuses(tracker_view(tracker).nova, NOVA_ACTION_HEAL);
         if (auditor_new(&tracker->auditor, event,
                         &(AuditorConfig){ .claims = config->maker.claims,
                                           .root = config->maker.root,
-                                          .at_start = config->starts && audited_usec == 0,
-                                          .ended_usec = audited_usec,
+                                          .at_start = config->starts,
                                           .grace_usec = config->audit_grace_usec,
                                           .heal_cycles = no_heal ? 0 : config->heal_cycles,
                                           .refused = no_heal }) < 0)

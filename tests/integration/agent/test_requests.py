@@ -5,6 +5,7 @@ import hashlib
 import json
 import re
 import time
+import uuid
 
 from tests.env.agent import Agent
 from tests.env.case import EnvCase
@@ -191,6 +192,21 @@ class TestRestart(AgentCase):
                                          for _ in range(17)),
             'PUT /resource_providers/{uuid}/inventories'])
         self.assertEqual(self.placement.tree(agent.root())[gpu]['inventories']['VGPU']['total'], 4)
+
+    def test_a_reload_before_the_first_read_keeps_the_audit_due(self):
+        """The start has not yet seen whether a provider changed, so the reload cannot leave out the audit either."""
+        agent = self.start_agent({'DEFAULT': {'update_resources_interval': -1}}, placement=self.proxy)
+        agent.ctl('sync')
+        agent.stop()
+        self.placement.put(str(uuid.uuid4()), {agent.root(): {'VCPU': 1}})
+        self.proxy.refuse()
+        agent.start('offline')
+        mark = self.placement.mark()
+        self.proxy.listen()
+        agent.ctl('reload')
+        agent.ctl('sync')
+        lines = [route(line) for line in self.placement.requests_since(mark)]
+        self.assertEqual(lines.count('GET /resource_providers/{uuid}/allocations'), 17)
 
     def test_a_file_that_cannot_be_used(self):
         """It is ignored with one line. Everything is read, and audited unless the file is only too old."""

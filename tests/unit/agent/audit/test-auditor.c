@@ -356,7 +356,8 @@ static void test_an_evacuated_guest_is_not_left(void **state)
         run(auditor, 0);
         assert_int_equal(auditor_get_state(auditor)->n_open, 1);
         assert_false(auditor_is_due(auditor, NULL));
-        auditor_require(auditor);
+        world.service.built_usec++;
+        assert_true(auditor_is_due(auditor, NULL));
         world.service.comparison.snapshot = NULL;
         world.fails = false;
         run(auditor, 0);
@@ -395,6 +396,30 @@ static void test_due(void **state)
         world.service.facts = NULL;
         assert_int_not_equal(auditor_begin(auditor, NULL, NULL, on_done, NULL, NULL), 0);
         auditor_free(auditor);
+        tear_down(fixture);
+}
+
+/* An audit of an earlier process replaces that of the start, unless a new claim database needs one.
+ */
+static void test_an_earlier_audit_replaces_that_of_the_start(void **state)
+{
+        const AuditorConfig config = { .claims = &world.service,
+                                       .root = make_uuid("host"),
+                                       .at_start = true };
+        Fixture *fixture = *state;
+        FactsFixture facts;
+        Auditor *auditor;
+
+        set_up(fixture, &facts);
+        for (size_t i = 0; i < 2; i++) {
+                world.service.built_usec = i;
+                assert_int_equal(auditor_new(&auditor, world.event, &config), 0);
+                assert_true(auditor_is_due(auditor, NULL));
+                auditor_spare(auditor, 7);
+                assert_int_equal(auditor_is_due(auditor, NULL), i);
+                assert_int_equal(auditor_get_state(auditor)->ended_usec, 7);
+                auditor_free(auditor);
+        }
         tear_down(fixture);
 }
 
@@ -522,5 +547,6 @@ static void test_many_claims_are_completed(void **state)
 
 TEST_MAIN_WITH(fixture_setup, fixture_teardown, test_runs,
                test_sharing_providers_are_no_other_hosts, test_an_evacuated_guest_is_not_left,
-               test_due, test_a_reload_keeps_the_results, test_heal_has_the_author_of_its_request,
+               test_due, test_an_earlier_audit_replaces_that_of_the_start,
+               test_a_reload_keeps_the_results, test_heal_has_the_author_of_its_request,
                test_many_guests_beside_polls, test_many_claims_are_completed)
