@@ -753,9 +753,11 @@ static bool is_expected(const Update *update, const LedgerDevice *device,
         const Provider *provider = provider_tree_find(update->tree, &device->provider);
         const DeviceUpdateInput *input = update->input;
         bool configured = uuid_equal(&device->config, &input->config);
+        size_t n = strlen(update->root->name);
 
-        if (provider && strcmp(provider->name, device->name) != 0)
-                return false; /* another provider has its uuid, or the provider has another name */
+        if (strncmp(device->name, update->root->name, n) != 0 || device->name[n] != '_' ||
+            (provider && strcmp(provider->name, device->name) != 0))
+                return false; /* another host, another provider with its uuid, or another name */
         if (device->other[0])
                 return true;
         if (there &&

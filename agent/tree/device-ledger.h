@@ -18,6 +18,8 @@
  * configuration. It does not end that of a device with another one at its place (see below). A
  * device that reports that it can create no more of its configured type is not missing either. A
  * device whose provider has another name now, or whose uuid another provider has, is not missing.
+ * The same holds for a device whose name does not begin with that of the root: the file can be a
+ * copy of that of another host.
  *
  * A device is more than its address. If another device is at the address of one that a claim or a
  * domain has, the first device is missing. Its provider stays reserved until the device is back, or

@@ -835,15 +835,15 @@ static void test_bad_json(void **state)
         json_decref(good);
 }
 
-/* A device whose uuid another provider has cannot be withheld. It must not prevent the publication
- * of the host. */
-static void test_a_uuid_that_another_provider_has(void **state)
+/* Reads a ledger of a device in which the member has this value, which the caller owns before. The
+ * next update must forget the device. It must not prevent the publication of the host. */
+static void assert_forgotten(const char *member, json_t *value)
 {
         _cleanup_(snapshot_unrefp) Snapshot *host = host_new(NO_GPU);
         DeviceUpdateInput input = { 0 };
         Provider *root;
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
-        _cleanup_json_ json_t *json = make_json("provider", json_string(root->uuid.text), false);
+        _cleanup_json_ json_t *json = make_json(member, value, false);
         DeviceLedger ledger = DEVICE_LEDGER_INIT;
         char change[16] = "";
 
@@ -856,6 +856,19 @@ static void test_a_uuid_that_another_provider_has(void **state)
         assert_int_equal(ledger.n_devices, 0);
         assert_int_equal(tree->n_providers, 1);
         device_ledger_done(&ledger);
+}
+
+/* Such a device cannot be withheld. */
+static void test_a_uuid_that_another_provider_has(void **state)
+{
+        assert_forgotten("provider", json_string(UUID_ROOT));
+}
+
+/* The state folder is a copy of that of another host, whose tree in Placement has the provider. */
+static void test_a_device_of_another_host(void **state)
+{
+        assert_forgotten("name", json_string("cn_pci_0000_41_00_0"));
+        assert_forgotten("name", json_string("cn12_pci_0000_41_00_0"));
 }
 
 /* A time in the future cannot come from the clock of this boot. */
@@ -879,5 +892,5 @@ TEST_MAIN(test_devices_after_a_reboot, test_a_listed_device_that_offers_nothing_
           test_a_blocked_device_is_withheld, test_a_withheld_device_is_reported_as_back,
           test_an_unclean_device_is_withheld, test_due_time_of_devices,
           test_a_withheld_device_keeps_what_placement_has, test_withheld_below_its_cell,
-          test_bad_json, test_a_uuid_that_another_provider_has,
+          test_bad_json, test_a_uuid_that_another_provider_has, test_a_device_of_another_host,
           test_hold_from_the_future_is_ignored)
