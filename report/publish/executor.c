@@ -361,8 +361,17 @@ static void holder_counted(ExecutorStep *step, int result, const SessionAnswer *
         step_fail(step, REPORT_E_DUPLICATE_NAME, words);
 }
 
+/* Returns whether this provider, which has the name and uuid of the new one, is in the host's tree.
+ * Another writer can have moved it out of it. */
+static bool is_in_tree(const ExecutorStep *step, const PlacementProvider *provider)
+{
+        if (uuid_empty(&provider->parent))
+                return uuid_empty(&wanted(step)->parent);
+        return provider_tree_find(step->executor->plan->desired, &provider->parent);
+}
+
 /* Decides what a name in use means: another provider has the uuid, the provider itself was just
- * created, or a foreign provider has the name. */
+ * created, or a provider of another tree has the name. */
 static void judge_holder(ExecutorStep *step, const PlacementProviders *holders,
                          uint64_t modified_sec)
 {
@@ -375,7 +384,8 @@ static void judge_holder(ExecutorStep *step, const PlacementProviders *holders,
                         "Placement has the uuid %s under another name. Run \"computectl identity check\" to see its owner",
                         plan_step->provider.text);
                 step_fail(step, REPORT_E_DUPLICATE_NAME, &error);
-        } else if (uuid_equal(&holders->items[0].uuid, &plan_step->provider)) {
+        } else if (uuid_equal(&holders->items[0].uuid, &plan_step->provider) &&
+                   is_in_tree(step, &holders->items[0])) {
                 error_setf(&error, ESTALE, "It was created after the last read of Placement");
                 step_conflict(step, &error);
         } else {

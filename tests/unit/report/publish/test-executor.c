@@ -435,6 +435,29 @@ static void test_kept_inventory_and_a_locked_database(void **state)
         assert_non_null(provider_find_inventory(provider_of(run.mirror, "a"), "MEMORY_MB"));
 }
 
+/* The provider with the uuid is in the tree of another host. A new try cannot succeed. */
+static void test_name_is_in_another_tree(void **state)
+{
+        static const char *const parents[] = { "'99999999-9999-9999-9999-999999999999'", "null" };
+        Uuid gpu = make_uuid("gpu");
+
+        for (size_t i = 0; i < ARRAY_SIZE(parents); i++) {
+                _cleanup_(run_done) Run run = { 0 };
+                _cleanup_free_ char *holders =
+                        text_format("{'resource_providers':[{'uuid':'%s','name':'gpu',"
+                                    "'generation':1,'parent_provider_uuid':%s}]}",
+                                    gpu.text, parents[i]);
+
+                run_all(&run,
+                        SCRIPT(FAULT("POST", 409, "duplicate_name"),
+                               ANSWER("name=gpu", 200, holders),
+                               ANSWER("/allocations", 200, "{'allocations':{}}")),
+                        "host VCPU=1", "host VCPU=1 | gpu<host VGPU=1", NULL, 2,
+                        REPORT_E_DUPLICATE_NAME);
+                assert_non_null(strstr(run.error.text, "of another tree in Placement (it has no"));
+        }
+}
+
 #define HOLDER                                                                   \
         "{'resource_providers':[{'uuid':'99999999-9999-9999-9999-999999999999'," \
         "'name':'host','generation':1,'parent_provider_uuid':null}]}"
@@ -726,9 +749,9 @@ TEST_MAIN(test_plan_is_executed, test_deleted_providers_reach_the_receiver, test
           test_parallel_but_one_at_a_time_for_a_provider, test_fatal_outcomes_stop_everything,
           test_used_inventory_is_kept, test_inventory_that_flickers_ends,
           test_kept_inventory_meets_trouble, test_kept_inventory_and_a_locked_database,
-          test_name_is_taken, test_name_is_our_own, test_locked_database,
-          test_a_database_locked_by_ourselves, test_serial_manners, test_other_500,
-          test_500_for_ever_ends, test_reshape_meets_trouble, test_refusal_forgets_names,
-          test_free_under_way, test_free_before_a_retry, test_a_fatal_outcome_before_a_retry,
-          test_many_steps, test_batch, test_batch_meets_trouble,
-          test_batch_behind_a_failed_creation)
+          test_name_is_taken, test_name_is_our_own, test_name_is_in_another_tree,
+          test_locked_database, test_a_database_locked_by_ourselves, test_serial_manners,
+          test_other_500, test_500_for_ever_ends, test_reshape_meets_trouble,
+          test_refusal_forgets_names, test_free_under_way, test_free_before_a_retry,
+          test_a_fatal_outcome_before_a_retry, test_many_steps, test_batch,
+          test_batch_meets_trouble, test_batch_behind_a_failed_creation)
