@@ -41,7 +41,7 @@ static const struct {
         [IDENTITY_UNKNOWN] = { "unknown", "" },
         [IDENTITY_NEW] = { "new", "Start the agent to publish it" },
         [IDENTITY_RENAMED] = { "renamed",
-                               "Restore the old name of the host, or run \"computectl identity rename\" (preview: --dry-run)" },
+                               "If another host has the old name, this host is a clone of it: stop the agent, and remove compute_id and the other files of its state_dir. If not, restore the old name of the host, or run \"computectl identity rename\" (preview: --dry-run)" },
         [IDENTITY_TAKEN] = { "taken", NULL },
         [IDENTITY_TAKEN_BELOW] = { "taken-below",
                                    "Delete that provider in Placement, or rename this host" },
@@ -180,15 +180,21 @@ int identity_may_adopt(const IdentityFacts *facts, bool force, Error *reterr)
         return 0;
 }
 
-/* Returns 0 if the root provider can get this host's name. */
-static int check_rename(const IdentityFacts *facts, Error *reterr)
+/* Returns 0 if the root provider can get this host's name. A tree in use can be that of another
+ * running host. */
+static int check_rename(const IdentityFacts *facts, bool force, Error *reterr)
 {
         IdentityState state = find_state(facts);
         char text[ERROR_TEXT_MAX];
 
         switch (state) {
         case IDENTITY_RENAMED:
-                return 0;
+                if (!facts->in_use || force)
+                        return 0;
+                return error_setf(
+                        reterr, EEXIST,
+                        "Consumers have allocations of \"%.200s\". If another host has that name, this host is a clone of it, and must not rename its providers. Only if their guests are on this host, use --force",
+                        facts->own.name);
         case IDENTITY_GOOD:
                 return error_setf(reterr, EALREADY, "Placement already has the name %.200s",
                                   facts->name);
@@ -237,14 +243,14 @@ static const PlacementProvider *find_root(const PlacementProviders *tree, const 
         return NULL;
 }
 
-int identity_plan_rename(const IdentityFacts *facts, const PlacementProviders *tree,
+int identity_plan_rename(const IdentityFacts *facts, const PlacementProviders *tree, bool force,
                          IdentityPlan *ret, Error *reterr)
 {
         const PlacementProvider *old = find_root(tree, &facts->uuid);
         _cleanup_(identity_plan_done) IdentityPlan plan = { 0 };
         const char *name = facts->name;
         size_t n, n_new = strlen(name);
-        int r = check_rename(facts, reterr);
+        int r = check_rename(facts, force, reterr);
 
         if (r < 0)
                 return r;

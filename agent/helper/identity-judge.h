@@ -26,6 +26,7 @@ typedef struct IdentityFacts {
         IdentityProvider own;    /* provider with this host's uuid */
         IdentityProvider holder; /* provider with this host's name; can be the same */
         size_t n_below;          /* number of other providers of the tree that own is in */
+        bool in_use;             /* a consumer has allocations of that tree; read for a renaming */
 } IdentityFacts;
 
 void identity_facts_done(IdentityFacts *facts);
@@ -65,7 +66,8 @@ void identity_plan_done(IdentityPlan *plan);
  * longer new name and "_". The caller frees ret. Children come before parents, and the root comes
  * last: if the renaming is interrupted, the next plan contains the rest. Only the state "renamed"
  * permits it: returns with words -EALREADY for "good", -ENODATA for "unknown", or -EPERM for
- * another state. Also returns -ENOENT if tree lacks the root, -EINVAL for a name that gets too long
- * (counted in bytes), or -ENOMEM. */
-int identity_plan_rename(const IdentityFacts *facts, const PlacementProviders *tree,
+ * another state. -EEXIST: the tree is in use, and force is false; a clone has the uuid of another
+ * host. Also returns -ENOENT if tree lacks the root, -EINVAL for a name that gets too long (counted
+ * in bytes), or -ENOMEM. */
+int identity_plan_rename(const IdentityFacts *facts, const PlacementProviders *tree, bool force,
                          IdentityPlan *ret, Error *reterr);

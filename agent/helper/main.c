@@ -523,14 +523,31 @@ static int rename_one(Work *work, const IdentityChange *change, Error *reterr)
         return r < 0 ? error_prefixf(reterr, r, "%s", change->from) : 0;
 }
 
+/* Finds out whether a consumer has allocations of the tree. Reads the providers one after another
+ * up to the first one with a consumer. */
+static int read_use(Work *work, Error *reterr)
+{
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && !work->facts.in_use && i < work->tree.n_items; i++) {
+                NameHolder who = { .uuid = work->tree.items[i].uuid };
+
+                r = count_consumers(work, &who, reterr);
+                work->facts.in_use = !name_holder_is_empty(&who);
+        }
+        return r;
+}
+
 /* Plans new names for this host's providers in Placement, and applies them unless it is a dry run.
  * Stops at the first error; the next run of the order continues. */
 static int rename_tree(Work *work, Error *reterr)
 {
         const char *why = nova_mode_refuses(work->task->config->reporter.nova, NOVA_ACTION_RENAME);
-        int r = why ? error_setf(reterr, EPERM, "%s", why)
-                    : identity_plan_rename(&work->facts, &work->tree, &work->plan, reterr);
+        int r = why ? error_setf(reterr, EPERM, "%s", why) : read_use(work, reterr);
 
+        if (r == 0)
+                r = identity_plan_rename(&work->facts, &work->tree, work->task->force, &work->plan,
+                                         reterr);
         for (size_t i = 0; r == 0 && !work->task->dry_run && i < work->plan.n_items; i++)
                 r = rename_one(work, &work->plan.items[i], reterr);
         return r;

@@ -284,11 +284,10 @@ static int check_identity(const CtlOptions *options, Error *reterr)
                                   word, nearest ? ". Did you mean \"" : "", nearest ? nearest : "",
                                   nearest ? "\"?" : "");
         }
-        if (options->force && strcmp(word, "adopt") != 0)
-                return error_setf(reterr, EINVAL, "--force is only an option of identity adopt");
-        if (options->dry_run && i < 2)
+        if ((options->force || options->dry_run) && i < 2)
                 return error_setf(reterr, EINVAL,
-                                  "--dry-run is only an option of identity adopt and rename");
+                                  "%s is only an option of identity adopt and rename",
+                                  options->force ? "--force" : "--dry-run");
         return 0;
 }
 

@@ -116,7 +116,7 @@ const CtlOption ctl_options[] = {
              "Show the changes without making them", dry_run),
         FLAG("plan", 0, "reshape", "Deprecated: use --dry-run", plan),
         FLAG("yes", 'y', "heal, reshape, retire", "Do not ask for confirmation", yes),
-        FLAG("force", 0, "identity", "Replace the present uuid of this host", force),
+        FLAG("force", 0, "identity", "Replace the uuid, or rename providers in use", force),
         FLAG("problems", 0, "claims", "Show differences of claims and guests", problems),
         TEXT("reason", 0, "TEXT", "release, cordon", "Reason, which is stored and shown", reason),
         FLAG("allocations", 0, "release", "Also remove allocations by other writers", allocations),

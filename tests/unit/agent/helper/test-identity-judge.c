@@ -94,7 +94,8 @@ static void test_permitted_actions(void **state)
                         { cases[i].adopt, (make_facts(&cases[i], &facts),
                                            identity_may_adopt(&facts, false, NULL)) },
                         { cases[i].adopt_by_force, identity_may_adopt(&facts, true, NULL) },
-                        { cases[i].rename, identity_plan_rename(&facts, &tree, &plan, NULL) },
+                        { cases[i].rename,
+                          identity_plan_rename(&facts, &tree, false, &plan, NULL) },
                 };
 
                 for (size_t j = 0; j < ARRAY_SIZE(results); j++)
@@ -144,18 +145,23 @@ static void test_advice(void **state)
         }
 }
 
-/* Plans a new name for the provider "host" with this uuid. */
+/* Plans a new name for the provider "host" with this uuid. A tree in use needs force. */
 static int plan_rename(const PlacementProviders *tree, const Uuid *uuid, const char *name,
                        IdentityPlan *ret)
 {
-        const IdentityFacts facts = {
+        IdentityFacts facts = {
                 .uuid = *uuid,
                 .name = name,
                 .asked = true,
                 .own = { .found = true, .name = tree->items[0].name, .who.root = true },
         };
 
-        return identity_plan_rename(&facts, tree, ret, NULL);
+        facts.in_use = true;
+        assert_int_equal(identity_plan_rename(&facts, tree, false, ret, NULL), -EEXIST);
+        if (identity_plan_rename(&facts, tree, true, ret, NULL) == 0)
+                identity_plan_done(ret);
+        facts.in_use = false;
+        return identity_plan_rename(&facts, tree, false, ret, NULL);
 }
 
 static void test_plan_rename(void **state)
