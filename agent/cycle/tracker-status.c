@@ -156,6 +156,8 @@ void tracker_status_note_apart(TrackerStatus *status, SyncState state)
         if (state == SYNC_RETIRED && status->sync_state != SYNC_RETIRED)
                 log_notice(
                         "This host is retired. Nothing is reported to Placement until \"computectl retire --undo\".");
+        if (state == SYNC_RETIRED)
+                status->tree_published = true;
         set_sync_state(status, state, NULL, true);
 }
 

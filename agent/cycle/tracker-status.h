@@ -60,7 +60,8 @@ typedef struct TrackerStatus {
         uint64_t cycle_began_usec; /* CLOCK_MONOTONIC of the start of the last cycle */
         bool cycle_published;      /* the last cycle published everything that it could, and left
                                       no value to another writer */
-        bool tree_published;       /* this tracker has published the tree */
+        bool tree_published;       /* this tracker has published the tree, or kept the host
+                                      retired */
         uint64_t n_differences; /* SYNC_LEFT_TO_NOVA: requests that would make the tree equal to the
                                    host */
 } TrackerStatus;

@@ -44,6 +44,7 @@ class TestRetire(AgentCase):
         agent.restart('retired')
         agent.ctl('sync')
         self.assertEqual(self.placement.writes_since(mark), [])
+        self.assertTrue(agent.status()['tree_published'], 'nova-compute would report the host')
         status = agent.ctl('status', code=4)
         self.assertIn('the host is retired', status.stdout.splitlines()[0])
         self.assertIn('sold', status.stdout)

@@ -479,8 +479,10 @@ static void run_as(const char *about, const char *comes, const char *then)
                 fail_msg("%s: %s", about, text);
         if (status->sync_state == SYNC_STALE || status->sync_state == SYNC_OFFLINE)
                 assert_string_equal(status->sync_error.text, world.told.text);
-        if (status->sync_state == SYNC_RETIRED)
+        if (status->sync_state == SYNC_RETIRED) {
                 assert_false(reshape_control_get_state(tracker_view(world.tracker).reshape)->asked);
+                assert_true(status->tree_published);
+        }
         assert_int_equal(!tree, !tracker_view(world.tracker).snapshot);
         assert_true(!tree == (world.n_trees_for_claims == 0) && world.n_followed <= 2);
         if (tree)
