@@ -458,7 +458,6 @@ static ClaimSettings claim_settings(const Config *config)
                 .expiry_usec = config->claim_expiry_usec,
                 .with_placement = config->has_placement,
                 .started_only = config->hook_enabled,
-                .hook_usec = config->hook_timeout_usec,
                 .writes_guests = config->hook_enabled && config->has_placement &&
                                  !claim_decide_refuses(config->claim_mode, config->reporter.nova),
         };

@@ -45,8 +45,9 @@
 /* ClaimPlaced(s consumer, as classes) -> s json: a document of CLAIM_FORMAT. It is the claim of a
  * server that starts, with the devices of these resource classes that the server must attach. */
 
-/* Calls of libvirt's hook (ctl/verbs/hook.h): PrepareGuest(s xml) -> x id, GuestStarted(s
- * consumer), GuestReleased(s consumer, s reason) */
+/* Calls of libvirt's hook (ctl/verbs/hook.h): PrepareGuest(s xml) -> x id, b ready; CheckGuest(s
+ * consumer), GuestStarted(s consumer), GuestReleased(s consumer, s reason). If ready is false,
+ * CheckGuest() fails until the partition of the guest is active. */
 
 /* Explain(a(sa{st}asas) groups, a{sv} options) -> s: a document of EXPLAIN_FORMAT. */
 

@@ -4,9 +4,8 @@
  * method reads its arguments, calls the claim queue or the claim database, logs a change of a claim
  * with its caller, and answers. Claim(), ClaimPlaced(), MoveClaim(), and Explain() of a privileged
  * caller can wait for Placement or for a poll of the guests. Such a call is kept as a WaitingCall
- * until its answer. PrepareGuest() can wait for a partition of devices, as a WaitingGuest, but not
- * for Placement. The other methods answer at once. A claim that the consumer had before is answered
- * again, without a log message and without a notice to the watcher of the claim service.
+ * until its answer. The other methods answer at once. A claim that the consumer had before is
+ * answered again, without a log message and without a notice to the watcher of the claim service.
  * PrepareGuest() recognises it by its time (reply_prepared()). If the clock was set back, a claim
  * whose time falls into the call counts as new. If PrepareGuest() ends an earlier claim, it logs
  * this and notifies the watcher.
@@ -29,9 +28,8 @@
 #include "formats/format-names.h"
 #include "formats/interface.h"
 
-#define XML_MAX             (4 * 1024 * 1024) /* longest XML of a domain, in bytes */
-#define PARTITION_POLL_USEC (100 * USEC_PER_MSEC)
-#define PLACED_CLASSES_MAX  64 /* classes of one ClaimPlaced() */
+#define XML_MAX            (4 * 1024 * 1024) /* longest XML of a domain, in bytes */
+#define PLACED_CLASSES_MAX 64                /* classes of one ClaimPlaced() */
 
 int bus_claims_error(ClaimService *service, sd_bus_error *error, int r, const Error *words)
 {
@@ -601,103 +599,30 @@ static void note_refused(const Guest *guest, const Error *words)
                   "Guest %s cannot start: %s.", guest->domain.name, words->text);
 }
 
-/* A guest that starts and waits until its partition is active. */
-typedef struct WaitingGuest {
-        sd_bus_message *call; /* owned */
-        ClaimService *service;
-        int64_t claim;
-        uint64_t until_usec; /* CLOCK_MONOTONIC, before libvirt's hook gives up */
-} WaitingGuest;
-
-static void waiting_guest_free(void *userdata)
+/* Like check_partitions(), for a guest that libvirt starts. Logs that it cannot start if a unit has
+ * failed. */
+static int check_starting(const ClaimService *service, const Claim *claim, Error *words)
 {
-        WaitingGuest *waiting = userdata;
+        int r = check_partitions(service, claim, words);
 
-        sd_bus_message_unref(waiting->call);
-        free(waiting);
-}
-
-/* Answers PrepareGuest() if the partition is active, if a unit has failed so that it cannot become
- * active, or at the time limit. Also answers if the claim cannot be read. Returns false if the
- * guest must wait on. */
-static bool answer_waiting(const WaitingGuest *waiting)
-{
-        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
-        _cleanup_(claim_freep) Claim *claim = NULL;
-        ClaimService *service = waiting->service;
-        Error words = ERROR_NULL;
-        int r = claim_service_require(service, &words)
-                        ? claims_get(service->claims, waiting->claim, &claim, &words)
-                        : -EIO;
-
-        if (r == 0)
-                r = check_partitions(service, claim, &words);
-        if (r == -EBUSY && clock_usec(CLOCK_MONOTONIC) < waiting->until_usec)
-                return false;
-        if (r == 0) {
-                (void)sd_bus_reply_method_return(waiting->call, "x", waiting->claim);
-                return true;
-        }
-        if (claim)
+        if (r > 0)
                 log_event(LOG_WARNING, MESSAGE_GUEST_REFUSED,
                           LOG_FIELDS(LOG_FIELD_CONSUMER, claim->consumer.text),
-                          "Guest %s cannot start: %s.", claim->consumer.text, words.text);
-        /* A guest must not start without its partition, so "try again" is a refusal too. */
-        (void)bus_claims_error(service, &error, r == -EBUSY ? CLAIM_QUEUE_E_UNAVAILABLE : r,
-                               &words);
-        (void)sd_bus_reply_method_error(waiting->call, &error);
-        return true;
-}
-
-static int on_waiting_tick(sd_event_source *source, uint64_t usec, void *userdata)
-{
-        if (!answer_waiting(userdata))
-                return sd_event_source_set_time_relative(source, PARTITION_POLL_USEC) < 0 ||
-                                       sd_event_source_set_enabled(source, SD_EVENT_ONESHOT) < 0
-                               ? -EIO
-                               : 0;
-        /* The event loop drops the last reference, so the guest is freed after this function. */
-        (void)sd_event_source_set_floating(source, false);
-        return 0;
-}
-
-/* Answers PrepareGuest() later. */
-static int wait_for_partition(sd_bus_message *call, ClaimService *service, const Claim *claim)
-{
-        uint64_t limit_usec = service->settings.hook_usec;
-        WaitingGuest *waiting = calloc(1, sizeof(WaitingGuest));
-        sd_event_source *source = NULL;
-        int r;
-
-        if (!waiting)
-                return -ENOMEM;
-        limit_usec -= MIN(limit_usec / 2, USEC_PER_SEC);
-        *waiting = (WaitingGuest){ .call = sd_bus_message_ref(call),
-                                   .service = service,
-                                   .claim = claim->id,
-                                   .until_usec = clock_usec(CLOCK_MONOTONIC) + limit_usec };
-        r = sd_event_add_time_relative(sd_bus_get_event(sd_bus_message_get_bus(call)), &source,
-                                       CLOCK_MONOTONIC, PARTITION_POLL_USEC, 0, on_waiting_tick,
-                                       waiting);
-        if (r < 0) {
-                waiting_guest_free(waiting);
-                return r;
-        }
-        (void)sd_event_source_set_destroy_callback(source, waiting_guest_free);
-        r = sd_event_source_set_floating(source, true);
-        sd_event_source_unref(source);
-        return r < 0 ? r : 1;
+                          "Guest %s cannot start: %s.", claim->consumer.text, words->text);
+        return r;
 }
 
 /* Answers PrepareGuest(). Logs and announces the claim if it was created between begin_usec
  * (CLOCK_REALTIME, when the call began) and now. A claim with a later time is an old one: the clock
- * was set back after its creation. A cordon does not prevent the start. If a partition of the claim
- * is not active, the answer follows later. */
-static int reply_prepared(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
-                          const Guest *guest, uint64_t begin_usec, bool cordoned,
-                          const Claim *claim)
+ * was set back after its creation. A cordon does not prevent the start. */
+static int reply_prepared(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
+                          const Guest *guest, uint64_t begin_usec, const Claim *claim,
+                          sd_bus_error *error)
 {
-        if (cordoned)
+        Error words = ERROR_NULL;
+        int r;
+
+        if (cordon_view(config->cordon).host)
                 log_event(
                         LOG_NOTICE, NULL, LOG_FIELDS(LOG_FIELD_CONSUMER, guest->domain.uuid.text),
                         "Guest %s starts on this host, which is cordoned. A cordon does not stop guests.",
@@ -706,11 +631,12 @@ static int reply_prepared(sd_bus_message *call, const BusCaller *caller, ClaimSe
             claim->created_usec <= clock_usec(CLOCK_REALTIME)) {
                 log_change(caller, claim, "", "created for guest %s, which starts,",
                            guest->domain.name);
-                claim_service_notify(service, CLAIM_EVENT_ADDED, claim);
+                claim_service_notify(config->claims, CLAIM_EVENT_ADDED, claim);
         }
-        if (check_partitions(service, claim, NULL) != 0)
-                return wait_for_partition(call, service, claim);
-        return sd_bus_reply_method_return(call, "x", claim->id);
+        r = check_starting(config->claims, claim, &words);
+        return r == 0 || r == -EBUSY
+                       ? sd_bus_reply_method_return(call, "xb", claim->id, (int)(r == 0))
+                       : bus_claims_error(config->claims, error, r, &words);
 }
 
 int bus_prepare_guest(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
@@ -747,8 +673,7 @@ int bus_prepare_guest(sd_bus_message *call, const BusCaller *caller, const BusCo
         if (r == 0)
                 claim_queue_settle_soon(config->queue);
         return r != 0 ? bus_claims_error(service, error, r, &words)
-                      : reply_prepared(call, caller, service, &guest, begin_usec,
-                                       cordon_view(config->cordon).host, claim);
+                      : reply_prepared(call, caller, config, &guest, begin_usec, claim, error);
 }
 
 /* Finds the claim of the guest whose uuid is the first argument of the call. The caller can then
@@ -771,6 +696,22 @@ static int find_guest(sd_bus_message *call, ClaimService *service, Claims **ret_
                 return r;
         r = claims_find(*ret_claims, &uuid, false, ret, &words);
         return r == 0 ? 0 : bus_claims_error(service, error, r, &words);
+}
+
+/* Succeeds if a guest that starts can use the partitions of its claim. */
+int bus_check_guest(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
+                    sd_bus_error *error)
+{
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        Error words = ERROR_NULL;
+        Claims *claims;
+        int r = find_guest(call, config->claims, &claims, &claim, error);
+
+        if (r < 0)
+                return r;
+        r = check_starting(config->claims, claim, &words);
+        return r == 0 ? sd_bus_reply_method_return(call, NULL)
+                      : bus_claims_error(config->claims, error, r, &words);
 }
 
 /* Confirms the claim of a guest that has started. A confirmed claim is not an error. */

@@ -24,9 +24,8 @@ BusMethod bus_claim, bus_claim_placed, bus_move_claim;
 BusMethod bus_change_claim; /* Confirm, Extend, Abort, Release, ReleaseAllocations; they answer
                                without waiting for Placement */
 
-/* The methods of libvirt's hook. PrepareGuest() can wait for a partition, at most for the timeout
- * of the hook; none waits for Placement. */
-BusMethod bus_prepare_guest, bus_guest_started, bus_guest_released;
+/* The methods of libvirt's hook. They answer without waiting for Placement or a partition. */
+BusMethod bus_prepare_guest, bus_check_guest, bus_guest_started, bus_guest_released;
 
 /* Cordon(), Uncordon() and UndoRetire() (agent/bus/operations.c). The change is on the disk and
  * counts for new claims at once. They answer after the cycle that reports the change to Placement,

@@ -32,7 +32,6 @@ typedef struct ClaimSettings {
         uint64_t expiry_usec;     /* [DEFAULT] claim_expiry_time; existing claims keep theirs */
         bool with_placement;      /* a new database needs a complete read of Placement */
         bool started_only;        /* guests claim when they start (claims/reconcile.h) */
-        uint64_t hook_usec;       /* [hook] timeout: time that a starting guest waits */
         bool writes_guests;       /* claims of guests are reported to Placement (ClaimsRules) */
 } ClaimSettings;
 

@@ -739,7 +739,8 @@ int ctl_bus_guest(sd_bus *bus, const char *method, const char *argument, const c
 {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
-        int r = new_call(bus, method, &m, reterr);
+        int ready = true, r = new_call(bus, method, &m, reterr);
+        int64_t id;
 
         if (r < 0)
                 return r;
@@ -747,8 +748,11 @@ int ctl_bus_guest(sd_bus *bus, const char *method, const char *argument, const c
         if (r < 0)
                 return append_failed(r, reterr);
         r = sd_bus_call(bus, m, timeout_usec, &error, &reply);
-        if (r >= 0)
-                return 0;
+        if (r >= 0) {
+                /* Only PrepareGuest has values, and an agent of 0.2 sends the id alone. */
+                (void)sd_bus_message_read(reply, "xb", &id, &ready);
+                return !ready;
+        }
         if (sd_bus_error_has_name(&error, BUS_ERROR_INVALID))
                 *ret_refused = "cannot read the domain of guest";
         else if (sd_bus_error_has_names(&error, BUS_ERROR_NO_CAPACITY, BUS_ERROR_UNKNOWN_CLASS,

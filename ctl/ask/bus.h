@@ -77,8 +77,9 @@ int ctl_bus_request(sd_bus *bus, const CtlClaim *claim, json_t **ret, Error *ret
 int ctl_bus_move_claim(sd_bus *bus, const char *from, const char *to, const char *consumer_type,
                        int64_t *ret_id, Error *reterr);
 
-/* Calls PrepareGuest, GuestStarted or GuestReleased with one text, or with two if argument2 is not
- * NULL. If the agent rejects the guest, *ret_refused is set to the start of a sentence (static).
- * Any other result leaves it unchanged. */
+/* Calls PrepareGuest, CheckGuest, GuestStarted or GuestReleased with one text, or with two if
+ * argument2 is not NULL. Returns 1 if PrepareGuest succeeded and the guest is not ready. If the
+ * agent rejects the guest, *ret_refused is set to the start of a sentence (static). Any other
+ * result leaves it unchanged. */
 int ctl_bus_guest(sd_bus *bus, const char *method, const char *argument, const char *argument2,
                   uint64_t timeout_usec, const char **ret_refused, Error *reterr);

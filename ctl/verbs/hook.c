@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Runs computectl as libvirt's hook (hook.h describes the calls of libvirt). One call asks the
- * agent for at most one step of one guest.
+ * agent for at most one step of one guest. "prepare" then asks again and again while the guest must
+ * wait for its partition of devices.
  *
  * The main structure is Policy, the options of [hook]. Invariants: the input is read to its end,
  * also by a call that does nothing. Exceptions are an input that is too long or cannot be read,
@@ -10,8 +11,9 @@
  * read, the agent is asked for the policy, and the limit counts once for that call and once for the
  * step. The alarm enforces the limit, because the bus library can wait longer; its handler exits
  * directly with the code of the policy. Only "prepare" can stop a guest: if the agent rejects it,
- * or if the policy is "deny" and the step fails or gets no answer. Limit: a domain's XML of XML_MAX
- * bytes or more is an error; only XML_MAX bytes of it are read. */
+ * if it waits in vain for its partition, or if the policy is "deny" and the step fails or gets no
+ * answer. Limit: a domain's XML of XML_MAX bytes or more is an error; only XML_MAX bytes of it are
+ * read. */
 
 #include "ctl/verbs/hook.h"
 
@@ -19,7 +21,9 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/uuid.h"
 #include "config/config.h"
@@ -32,6 +36,8 @@
 /* Time limit of a call that does not know [hook] timeout. Either the call does nothing, so it does
  * not read the configuration, or the configuration cannot be read. */
 #define DEFAULT_TIMEOUT_USEC (10 * USEC_PER_SEC)
+
+#define READY_POLL_USEC (200 * USEC_PER_MSEC)
 
 typedef struct Policy {
         bool enabled, deny;
@@ -127,20 +133,26 @@ static bool is_denied(const Policy *policy, CtlHookStep step)
         return step == CTL_HOOK_PREPARE && policy->deny;
 }
 
-/* Starts the alarm that ends the process at the time limit. Replaces an earlier alarm. */
-static void bound_time(const Policy *policy, CtlHookStep step)
+/* Sets the handler of the alarm. */
+static void set_reaction(bool denied)
 {
         const struct sigaction action = {
-                .sa_handler = is_denied(policy, step) ? on_too_late_deny : on_too_late_allow,
+                .sa_handler = denied ? on_too_late_deny : on_too_late_allow,
         };
 
         (void)sigaction(SIGALRM, &action, NULL);
+}
+
+/* Starts the alarm that ends the process at the time limit. Replaces an earlier alarm. */
+static void bound_time(const Policy *policy, CtlHookStep step)
+{
+        set_reaction(is_denied(policy, step));
         (void)alarm((unsigned)(policy->timeout_usec / USEC_PER_SEC));
 }
 
-/* Calls the agent for a step: "prepare" with the domain's XML, the others with its uuid.
- * *ret_refused is set if the agent rejects the guest. extra: the reason of libvirt, "-" for
- * none. */
+/* Calls the agent for a step: "prepare" with the domain's XML, the others with its uuid. Returns 1
+ * after "prepare" if the guest is not ready. *ret_refused is set if the agent rejects the guest.
+ * extra: the reason of libvirt, "-" for none. */
 static int ask(const Policy *policy, CtlHookStep step, const char *xml, const char *extra,
                const char **ret_refused, Error *reterr)
 {
@@ -156,12 +168,30 @@ static int ask(const Policy *policy, CtlHookStep step, const char *xml, const ch
                                      reterr);
         if (!ctl_hook_find_uuid(xml, uuid))
                 return error_setf(reterr, EBADMSG, "The domain's XML has no uuid");
-        if (step == CTL_HOOK_STARTED)
-                return ctl_bus_guest(bus, "GuestStarted", uuid, NULL, timeout_usec, ret_refused,
-                                     reterr);
+        if (step == CTL_HOOK_CHECK || step == CTL_HOOK_STARTED)
+                return ctl_bus_guest(bus, step == CTL_HOOK_CHECK ? "CheckGuest" : "GuestStarted",
+                                     uuid, NULL, timeout_usec, ret_refused, reterr);
         snprintf(reason, sizeof(reason), "its guest stopped%s%.60s",
                  strcmp(extra, "-") == 0 ? "" : ": ", strcmp(extra, "-") == 0 ? "" : extra);
         return ctl_bus_guest(bus, "GuestReleased", uuid, reason, timeout_usec, ret_refused, reterr);
+}
+
+/* Waits until the guest is ready, at most until until_usec (CLOCK_MONOTONIC). The policy counts no
+ * more: the guest must not start without its partition. An agent that restarts answers the next
+ * question. */
+static int wait_until_ready(const Policy *policy, const char *xml, uint64_t until_usec,
+                            const char **ret_refused, Error *reterr)
+{
+        int r;
+
+        set_reaction(true);
+        do {
+                (void)usleep(READY_POLL_USEC);
+                r = ask(policy, CTL_HOOK_CHECK, xml, "-", ret_refused, reterr);
+        } while (r != 0 && !*ret_refused && clock_usec(CLOCK_MONOTONIC) < until_usec);
+        if (r != 0 && !*ret_refused)
+                *ret_refused = "a device is not ready for guest";
+        return r;
 }
 
 /* Returns the exit code after a failure. For "prepare" it prints the words, which libvirt shows to
@@ -233,6 +263,7 @@ static int verb_hook(Ctl *ctl, Error *reterr)
         Error words = ERROR_NULL;
         const char *refused = NULL;
         Policy policy = { .timeout_usec = DEFAULT_TIMEOUT_USEC };
+        uint64_t until_usec;
         bool wanted;
         int r;
 
@@ -242,11 +273,16 @@ static int verb_hook(Ctl *ctl, Error *reterr)
                 read_policy(ctl->options.config, &policy);
         wanted = policy.enabled;
         bound_time(&policy, wanted ? step : CTL_HOOK_NOTHING);
+        /* The last words of the agent are printed before the alarm. */
+        until_usec = clock_usec(CLOCK_MONOTONIC) + policy.timeout_usec -
+                     MIN(policy.timeout_usec / 2, USEC_PER_SEC);
         r = read_input(&xml, &words);
         if (!wanted)
                 return EXIT_SUCCESS;
         if (r == 0)
                 r = ask(&policy, step, xml, arguments[3], &refused, &words);
+        if (r > 0)
+                r = wait_until_ready(&policy, xml, until_usec, &refused, &words);
         return r == 0 ? EXIT_SUCCESS
                       : judge(&policy, step, refused, arguments[0], error_text(&words, r));
 }

@@ -4,7 +4,8 @@
 /* computectl as the hook that libvirt runs for each guest. It is called by the name CTL_HOOK_NAME,
  * with the arguments GUEST OPERATION SUB-OPERATION EXTRA and the domain's XML on standard input.
  *
- *   prepare    asks the agent for a claim; a rejection ends the start with its words
+ *   prepare    asks the agent for a claim; a rejection ends the start with its words. Waits until
+ *              the partition of devices is active
  *   started    confirms the claim
  *   release    releases the claim of prepare
  *
@@ -26,6 +27,7 @@
 typedef enum CtlHookStep {
         CTL_HOOK_NOTHING,
         CTL_HOOK_PREPARE,
+        CTL_HOOK_CHECK, /* after PREPARE, while the guest is not ready; no operation of libvirt */
         CTL_HOOK_STARTED,
         CTL_HOOK_RELEASE,
         _CTL_HOOK_STEP_MAX,

@@ -23,8 +23,8 @@ REFUSED = 'Access denied|Interactive authentication'
 READS = {'Describe', 'Explain'}
 DOCUMENTS = ('status', 'tree', 'host', 'claims', 'history', 'events', 'problems', 'plan', 'audit')
 CHANGES = {'Claim', 'ClaimPlaced', 'Confirm', 'Extend', 'Abort', 'Release', 'ReleaseAllocations', 'MoveClaim',
-           'PrepareGuest', 'GuestStarted', 'GuestReleased', 'Sync', 'SyncFull', 'Reload', 'GetReshape', 'Reshape',
-           'UndoReshape', 'GetRetire', 'Retire', 'UndoRetire', 'Audit', 'Heal', 'HealConsumer',
+           'PrepareGuest', 'CheckGuest', 'GuestStarted', 'GuestReleased', 'Sync', 'SyncFull', 'Reload', 'GetReshape',
+           'Reshape', 'UndoReshape', 'GetRetire', 'Retire', 'UndoRetire', 'Audit', 'Heal', 'HealConsumer',
            'Cordon', 'Uncordon', 'Cancel'}
 
 

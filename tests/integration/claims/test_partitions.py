@@ -5,6 +5,7 @@ Placement and libvirtd are real. The unit manager is a script in place of system
 stamp, as compute-agent-prepare.path does. COMPUTE_AGENT_PARTITION_ROUNDS sets the number of kills.
 """
 
+import concurrent.futures
 import json
 import os
 import random
@@ -158,6 +159,46 @@ class TestPartitions(PartitionsCase):
         self.untouch('hold-on@1.service')
         self.wait_entries(_1=(claim['id'], 'active', False))
         self.assertEqual(self.prepare(claim, consumer)[:2], (0, ''))
+
+    def test_the_limit_is_that_of_the_configuration_also_without_a_reload(self):
+        self.agent.configure({'hook': {'timeout': '4'}})
+        self.touch('hold-on@1.service')
+        consumer = str(uuid.uuid4())
+        code, words, seconds = self.prepare(self.gpus(4, consumer), consumer)
+        self.assertEqual(code, 1)
+        self.assertIn('a device is not ready for guest g1: Partition 1 of hgx is not active yet', words)
+        self.assertLess(seconds, 6)
+
+    def start_waiting(self, pool):
+        """Begins the start of a guest whose partition is being activated. Returns the future of prepare() when the hook waits."""
+        self.touch('hold-on@1.service')
+        consumer = str(uuid.uuid4())
+        claim = self.gpus(4, consumer)
+        self.wait_entries(_1=(claim['id'], 'activating', False))
+        waiting = pool.submit(self.prepare, claim, consumer)
+        time.sleep(2)  # the agent has answered the hook by then
+        self.assertFalse(waiting.done(), 'the guest starts without its partition')
+        return waiting
+
+    def test_a_starting_guest_waits_while_the_agent_restarts(self):
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            waiting = self.start_waiting(pool)
+            self.agent.restart('synced')
+            self.assertFalse(waiting.done(), 'the guest starts without its partition')
+            self.untouch('hold-on@1.service')
+            self.assertEqual(waiting.result()[:2], (0, ''))
+        self.assertEqual(self.entries()['1'][1], 'active')
+
+    def test_a_starting_guest_is_refused_if_the_agent_does_not_come_back(self):
+        self.agent.configure({'hook': {'timeout': '6'}})
+        self.agent.ctl('reload')
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            waiting = self.start_waiting(pool)
+            self.agent.kill()
+            code, words, seconds = waiting.result()
+        self.assertEqual(code, 1)
+        self.assertIn('a device is not ready for guest g1: compute-agent is not running', words)
+        self.assertLess(seconds, 8)
 
     def test_a_failed_activation_cordons_until_a_person_lifts_it(self):
         self.touch('fail-on@1.service')
