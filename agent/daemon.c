@@ -73,7 +73,7 @@ typedef struct Daemon {
         Cleaner *cleaner;           /* NULL with --once and --dry-run */
         PartitionWatch *partitions; /* the same */
         BusService *bus;
-        bool is_reloading;      /* the first cycle after a reload has not ended */
+        bool is_reloading;      /* a reload waits for its first cycle */
         bool reload_again;      /* a SIGHUP arrived during a reload */
         uint64_t n_cycles;      /* cycles of the tracker whose end on_changed() has handled */
         bool logged_no_metrics; /* the failure to write the metrics was logged */
@@ -526,7 +526,7 @@ static void end_reload(Daemon *daemon)
         daemon->reload_again = false;
 }
 
-/* Ends the reload, also if the cycle has failed: the settings are in force. */
+/* Ends the reload, also if the cycle has failed or takes long: the settings are in force. */
 static void on_first_cycle(Tracker *tracker, const Error *error, void *userdata)
 {
         end_reload(userdata);
@@ -552,7 +552,7 @@ static int reload(void *userdata, Error *reterr)
                 return error_setf(reterr, r, "%s", error_text(&error, r));
         }
         daemon->is_reloading = true;
-        if (tracker_sync(daemon->engine.tracker, TRACKER_SYNC, on_first_cycle, daemon) < 0)
+        if (tracker_sync(daemon->engine.tracker, TRACKER_RELOAD, on_first_cycle, daemon) < 0)
                 end_reload(daemon);
         return 0;
 }

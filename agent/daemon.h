@@ -12,7 +12,8 @@
  * read again, too. Operations and claims that wait for the old tracker fail. The claim database and
  * the bus stay. The results of the last audit, the counts of overwrites and the counters of the
  * metrics are lost. The reload ends with the first cycle of the new settings, also if that cycle
- * fails. Until then Reload fails, and SIGHUP begins another reload afterwards. */
+ * fails, but after 30 s at the latest. Until then Reload fails, and SIGHUP begins another reload
+ * afterwards. */
 
 #include "config/config.h"
 

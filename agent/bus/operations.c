@@ -311,7 +311,8 @@ static int begin_retire(Waiting *waiting, const EventAuthor *by, sd_bus_error *e
         return 0;
 }
 
-/* Answers without an error: the new settings are in force even if the cycle failed. */
+/* Answers without an error: the new settings are in force even if the cycle failed or takes long.
+ */
 static void on_reloaded(Tracker *tracker, const Error *error, void *userdata)
 {
         Waiting *waiting = userdata;
@@ -330,7 +331,7 @@ static int begin_reload(Waiting *waiting, const EventAuthor *by, sd_bus_error *e
         if (r < 0)
                 return sd_bus_error_setf(error, r == -EBUSY ? BUS_ERROR_BUSY : BUS_ERROR_INVALID,
                                          "%s", error_text(&words, r));
-        return tracker_sync(config->tracker, TRACKER_SYNC, on_reloaded,
+        return tracker_sync(config->tracker, TRACKER_RELOAD, on_reloaded,
                             waiting); /* the new tracker */
 }
 

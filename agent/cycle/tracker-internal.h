@@ -16,6 +16,7 @@ typedef struct CycleWaiter {
         void (*done)(Tracker *tracker, const Error *error, void *userdata); /* see tracker_sync() */
         void *userdata;
         bool publication; /* waits for a cycle that does not put off the publication */
+        bool is_reload;   /* waits at most RELOAD_USEC */
         uint64_t asked;   /* Tracker.n_begun at the request: only a later cycle counts, because the
                              running one might have read the host already */
 } CycleWaiter;
@@ -26,6 +27,7 @@ struct Tracker {
         sd_event *event;
         sd_event_source *cycle_timer; /* begins the next cycle */
         sd_event_source *soon;        /* ends the phase after the calls that have arrived */
+        sd_event_source *late;        /* ends the wait of a reload */
         HostPoll *poll;
         const Snapshot *snapshot; /* borrowed from poll; NULL: no poll has succeeded */
         Reporter *reporter; /* made after the first snapshot, which has the name of the root */

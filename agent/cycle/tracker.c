@@ -24,6 +24,8 @@
 
 #define TIMER_ACCURACY (250 * USEC_PER_MSEC)
 
+#define RELOAD_USEC (30 * USEC_PER_SEC)
+
 /* Begins a cycle, by the end of CYCLE_IDLE. */
 static int on_cycle_timer(sd_event_source *source, uint64_t usec, void *userdata)
 {
@@ -41,6 +43,26 @@ static int on_soon(sd_event_source *source, uint64_t usec, void *userdata)
         return 0;
 }
 
+/* Calls the waiters of a reload, whose cycle takes longer than RELOAD_USEC. */
+static int on_late(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        static const Error late = { ETIMEDOUT, "The first cycle has not ended yet" };
+        Tracker *tracker = userdata;
+
+        for (size_t i = 0; i < tracker->n_waiters;) {
+                const CycleWaiter waiter = tracker->waiters[i];
+
+                if (!waiter.is_reload) {
+                        i++;
+                        continue;
+                }
+                array_close(tracker->waiters, sizeof(CycleWaiter), &tracker->n_waiters, i);
+                waiter.done(tracker, &late, waiter.userdata);
+                i = 0;
+        }
+        return 0;
+}
+
 static int add_timers(Tracker *tracker)
 {
         int r = sd_event_add_time_relative(tracker->event, &tracker->cycle_timer, CLOCK_BOOTTIME, 0,
@@ -53,7 +75,12 @@ static int add_timers(Tracker *tracker)
          * (agent/bus/gate.c). */
         if (r >= 0)
                 r = sd_event_source_set_priority(tracker->soon, SD_EVENT_PRIORITY_NORMAL + 10);
-        return r < 0 ? r : sd_event_source_set_enabled(tracker->soon, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(tracker->soon, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_add_time(tracker->event, &tracker->late, CLOCK_MONOTONIC, 0,
+                                      TIMER_ACCURACY, on_late, tracker);
+        return r < 0 ? r : sd_event_source_set_enabled(tracker->late, SD_EVENT_OFF);
 }
 
 /* Returns the current moment. */
@@ -188,6 +215,7 @@ Tracker *tracker_free(Tracker *tracker)
         claim_service_watch_cards(tracker->maker.claims, NULL, tracker);
         sd_event_source_disable_unref(tracker->cycle_timer);
         sd_event_source_disable_unref(tracker->soon);
+        sd_event_source_disable_unref(tracker->late);
         host_poll_free(tracker->poll);
         comparison_run_free(tracker->comparison_run);
         reshape_control_free(tracker->reshape);
@@ -221,10 +249,15 @@ int tracker_sync(Tracker *tracker, TrackerSync sync,
 {
         const CycleWaiter waiter = { .done = done,
                                      .userdata = userdata,
-                                     .publication = sync != TRACKER_SYNC };
+                                     .publication = sync >= TRACKER_PUBLISH,
+                                     .is_reload = sync == TRACKER_RELOAD };
 
         if (done && add_waiter(tracker, waiter) < 0)
                 return -ENOMEM;
+        if (waiter.is_reload) {
+                (void)sd_event_source_set_time_relative(tracker->late, RELOAD_USEC);
+                (void)sd_event_source_set_enabled(tracker->late, SD_EVENT_ONESHOT);
+        }
         cycle_pace_note_change(&tracker->pace, clock_usec(CLOCK_BOOTTIME));
         tracker->all = true;
         tracker->full |= sync == TRACKER_PUBLISH_ALL;

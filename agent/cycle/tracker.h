@@ -81,6 +81,7 @@ void tracker_save(Tracker *tracker);
 /* The event that a caller waits for, and the scope of the cycle. */
 typedef enum TrackerSync {
         TRACKER_SYNC,           /* the end of a cycle */
+        TRACKER_RELOAD,         /* the same, but at most 30 s: systemd waits no longer than 90 s */
         TRACKER_PUBLISH,        /* the end of a cycle that does not put off the publication
                                    (device_settle_usec) */
         TRACKER_PUBLISH_ALL,    /* the same; Placement is read completely (reporter_forget()) */

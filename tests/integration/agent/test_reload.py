@@ -101,14 +101,29 @@ class Reload(EnvCase):
         wait_until(lambda: self.agent.running() and self.reserved_or_none() == 101, 20,
                    'the new settings')
 
-    def test_a_hangup_during_a_reload_counts(self):
-        """The first reload waits for a Placement that never answers. The reload after it reads the new settings."""
+    def use_silent_placement(self, timeout):
+        """Configures a Placement that never answers."""
         silent = socket.create_server(('127.0.0.1', 0))
         self.addCleanup(silent.close)
         self.agent.configure({'placement': {
-            'auth_type': 'admin_token', 'token': 'admin', 'timeout': 3, 'connect_retries': 0,
+            'auth_type': 'admin_token', 'token': 'admin', 'timeout': timeout, 'connect_retries': 0,
             'endpoint_override': 'http://127.0.0.1:%d' % silent.getsockname()[1]}})
         self.agent.notifications.clear()
+
+    def test_a_reload_ends_before_a_cycle_that_takes_long(self):
+        """systemd ends a reload that takes longer than 90 s, and it counts as failed."""
+        self.use_silent_placement(600)
+        self.agent.ctl('reload')
+        self.wait_ready()
+        self.assertEqual(self.agent.status()['sync_state'], 'pending')
+        # The next reload is not refused.
+        self.agent.configure({'DEFAULT': {'reserved_host_memory_mb': 103}, 'placement': {'timeout': 1}})
+        self.agent.ctl('reload')
+        self.assertEqual(self.reserved(), 103)
+
+    def test_a_hangup_during_a_reload_counts(self):
+        """The first reload waits for a Placement that never answers. The reload after it reads the new settings."""
+        self.use_silent_placement(3)
         self.agent.child.signal(signal.SIGHUP)
         wait_until(lambda: 'RELOADING=1' in self.agent.notifications, 10, 'the first reload')
         self.agent.configure({'DEFAULT': {'reserved_host_memory_mb': 102}})
