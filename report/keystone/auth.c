@@ -131,12 +131,12 @@ static uint64_t next_pause(uint64_t *last_usec, uint64_t first_usec, uint64_t ma
 }
 
 /* Starts a pause and keeps the failure. In the pause, auth_get() returns it to requests, unless
- * there is still a valid token. */
+ * there is still a valid token. The rest of a pause that protects the account stays. */
 static void note_failure(Auth *auth, int failure, const Error *error, uint64_t pause)
 {
         auth->failure = failure;
         auth->error = *error;
-        auth->retry_usec = now_usec(auth) + pause;
+        auth->retry_usec = MAX(now_usec(auth) + pause, auth->locks ? auth->retry_usec : 0);
         auth->doubted = false; /* there is no better endpoint at present */
         log_debug("Keystone issued no token: %s", error->text);
 }

@@ -318,6 +318,27 @@ static void test_useless_tokens(void **state)
         }
 }
 
+/* Keystone rejects the credential while a token is valid, and then Placement rejects that token.
+ * The pause that protects the account stays. */
+static void test_refused_token_in_a_pause_of_keystone(void **state)
+{
+        Fixture *fixture = *state;
+
+        fake_http_begin(SCRIPT(GIVES(1, "one", "http://placement"), FAILS(0, 401),
+                               VERSION(200, "{\"version\":{}}")),
+                        "");
+        assert_int_equal(get_new(fixture), 0);
+        assert_false(auth_note_answer(fixture->auth, fixture->pass.serial, 0, NULL));
+        assert_int_equal(get_new(fixture), 0);
+        assert_int_equal(n_asked(), 2);
+        assert_false(auth_note_answer(fixture->auth, fixture->pass.serial, 401, NULL));
+        pass_time(59);
+        assert_int_equal(get(fixture), REPORT_E_UNAUTHORIZED);
+        pass_time(1);
+        assert_int_equal(get(fixture), -EAGAIN);
+        wait_told(fixture);
+}
+
 /* A request of an operator ends the pause, except after a failure that Keystone counts. */
 static void test_request_ends_the_pause(void **state)
 {
@@ -435,6 +456,6 @@ static void test_free_under_way(void **state)
 
 TEST_MAIN_WITH(set_up, tear_down, test_fixed, test_one_request_for_all, test_renewal,
                test_end_of_life, test_slow_retry, test_refusal_of_another_server,
-               test_refused_token, test_useless_tokens, test_moved_endpoint_is_looked_up,
-               test_old_token_refused, test_describe, test_request_ends_the_pause,
-               test_keystone_away, test_free_under_way)
+               test_refused_token, test_useless_tokens, test_refused_token_in_a_pause_of_keystone,
+               test_moved_endpoint_is_looked_up, test_old_token_refused, test_describe,
+               test_request_ends_the_pause, test_keystone_away, test_free_under_way)
