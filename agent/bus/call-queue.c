@@ -134,10 +134,10 @@ typedef struct Waiting {
         size_t n_user, n_all, size;
 } Waiting;
 
-/* Counts waiting calls of unprivileged senders; privileged ones are left out of all three members.
- * n_user has the calls of the sender's user. If the sender's user is known, n_all has those of all
- * senders with a known user. If not, it has those of all senders with an unknown user. size has the
- * bytes of all of them, with a known user or not. */
+/* Counts waiting calls. Those of privileged senders are left out of all three members. The member
+ * n_user has the calls of the sender's user. The members n_all and size have the calls and bytes of
+ * all senders with a known user. If the sender's user is unknown, they have those of all such
+ * senders instead. */
 static Waiting count(const BusCallQueue *queue, const BusSender *sender)
 {
         Waiting waiting = { 0 };
@@ -145,12 +145,11 @@ static Waiting count(const BusCallQueue *queue, const BusSender *sender)
         for (size_t i = 0; i < queue->n_senders; i++) {
                 const BusSender *other = queue->senders[i];
 
-                if (other->is_privileged)
+                if (other->is_privileged || other->is_known != sender->is_known)
                         continue;
                 if (bus_call_queue_same_user(sender, other))
                         waiting.n_user += other->n_calls;
-                if (other->is_known == sender->is_known)
-                        waiting.n_all += other->n_calls;
+                waiting.n_all += other->n_calls;
                 for (size_t j = 0; j < other->n_calls; j++)
                         waiting.size += other->calls[j].size;
         }
@@ -163,6 +162,9 @@ static bool is_within(const BusCallQueue *queue, const BusSender *sender, size_t
         Waiting waiting;
 
         if (sender->is_privileged)
+                return true;
+        /* The user can be root, and the calls of others must not refuse it. */
+        if (!sender->is_known && sender->n_calls == 0 && size <= BUS_CALL_FIRST_SIZE)
                 return true;
         waiting = count(queue, sender);
         if (waiting.size + size > BUS_CALLS_SIZE)

@@ -7,7 +7,8 @@
  * (agent/bus/gate.h) refuses it.
  *
  * The user of a connection is not known when its first call arrives. Until the user is known, the
- * calls of the connection are not served, and BUS_CALLS_HELD limits them. Calls of a user that does
+ * calls of the connection are not served. They have limits of their own, and a first call of at
+ * most BUS_CALL_FIRST_SIZE has none, because its user can be root. Calls of a user that does
  * not read its answers are not served either. Plain data without D-Bus. Main thread only. */
 
 #include <stdbool.h>
@@ -15,12 +16,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Limits of waiting calls of unprivileged senders, and of known connections. */
-#define BUS_CALLS_PER_USER 16
-#define BUS_CALLS_OF_ALL   128               /* all users that are known, together */
-#define BUS_CALLS_HELD     1024              /* all senders whose user is unknown, together */
-#define BUS_CALLS_SIZE     (8 * 1024 * 1024) /* bytes; all unprivileged senders together */
-#define BUS_SENDERS_MAX    1024              /* connections whose state is kept */
+/* Limits of waiting calls of unprivileged senders, and of known connections. BUS_CALLS_SIZE counts
+ * twice: for all users that are known, and for all senders whose user is unknown. */
+#define BUS_CALLS_PER_USER  16
+#define BUS_CALLS_OF_ALL    128               /* all users that are known, together */
+#define BUS_CALLS_HELD      1024              /* all senders whose user is unknown, together */
+#define BUS_CALLS_SIZE      (8 * 1024 * 1024) /* bytes */
+#define BUS_CALL_FIRST_SIZE (64 * 1024)       /* bytes; most XML of domains is smaller */
+#define BUS_SENDERS_MAX     1024              /* connections whose state is kept */
 
 /* Limits of unread answers. dbus-daemon keeps them, and at 127 MiB it stops reading from the agent:
  * then no user gets an answer. So the agent asks the bus how much is unread: with a late refusal or

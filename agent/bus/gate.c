@@ -565,7 +565,7 @@ static int take_in(BusGate *gate, sd_bus_message *m, const char *name)
         BusSender *sender;
         int r = bus_call_queue_sender(&gate->queue, name, &sender);
 
-        if (r < 0)
+        if (r < 0 || (r = ask_user(gate, sender)) < 0)
                 return r;
         if (!bus_call_queue_has_capacity(&gate->queue, sender, 0))
                 return -EBUSY;
@@ -578,7 +578,8 @@ static int take_in(BusGate *gate, sd_bus_message *m, const char *name)
         if (!bus_call_queue_has_capacity(&gate->queue, sender, call.size))
                 return -EBUSY;
         call.is_long = gate->is_long(m);
-        if ((r = ask_user(gate, sender)) < 0 || (r = bus_call_queue_add(sender, &call)) < 0)
+        r = bus_call_queue_add(sender, &call);
+        if (r < 0)
                 return r;
         sd_bus_message_ref(m);
         if (sender->is_known) {

@@ -119,6 +119,26 @@ class TestBusLimits(unittest.TestCase):
         # The agent serves this user again, because its connections are gone. Its earlier calls still wait for a moment.
         wait_until(lambda: self.crowd.call('claims', 8).answered == 8, 60, 'all answers')
 
+    def test_root_is_not_refused_while_large_calls_wait(self):
+        """The user of a new connection is not known yet, so its first call must not share a limit with the calls of others."""
+        root, owner = self.connect()
+        for user in (NO_CELL, 1, 2):
+            lazy = Wire(self.crowd.bus.socket_path, user, seconds=60)
+            self.addCleanup(lazy.close)
+            # The user reads no answer, so its later calls wait for up to 10 s.
+            before = self.unread(root, owner)
+            for _ in range(4):
+                lazy.send_call(NAME, PATH, NAME, 'Describe', 's', ('claims',))
+            wait_until(lambda before=before: self.unread(root, owner) > before + (1 << 20), 30, 'unread answers')
+            # The later sizes fill the rest of the limit.
+            for size in [250000] * 16 + [1 << exponent for exponent in range(17, 4, -1)]:
+                lazy.send_call(NAME, PATH, NAME, 'Describe', 's', ('x' * size,))
+        for _ in range(20):
+            fresh = Wire(self.crowd.bus.socket_path, seconds=60)
+            answer = fresh.call(NAME, PATH, 'org.freedesktop.DBus.Properties', 'Get', 'ss', (NAME, 'Version'))
+            fresh.close()
+            self.assertIsNone(answer.error)
+
     def test_a_bus_that_reads_nothing_more_is_left(self):
         """Calls of root have no limit. Their unread answers fill the bus as unread signals of a subscriber would."""
         root, owner = self.connect()

@@ -110,6 +110,39 @@ static void test_size(void **state)
         bus_call_queue_done(&queue);
 }
 
+/* Makes a connection whose user is unknown. */
+static BusSender *make_unknown(BusCallQueue *queue, const char *name)
+{
+        BusSender *sender;
+
+        assert_int_equal(bus_call_queue_sender(queue, name, &sender), 0);
+        return sender;
+}
+
+/* Calls of known users take nothing of the limits of unknown ones, who can be root. A connection
+ * gets a small first call also beyond the limit of the unknown ones. */
+static void test_a_new_connection_has_capacity(void **state)
+{
+        BusCallQueue queue = { 0 };
+        BusSender *large, *many, *fresh;
+
+        add(&queue, "a1", BUS_CALLS_SIZE, false);
+        large = make_unknown(&queue, ":1");
+        assert_true(bus_call_queue_has_capacity(&queue, large, BUS_CALLS_SIZE));
+        assert_int_equal(bus_call_queue_add(large, &(BusCall){ .size = BUS_CALLS_SIZE }), 0);
+        assert_false(bus_call_queue_has_capacity(&queue, large, 1));
+        many = make_unknown(&queue, ":2");
+        for (int i = 1; i < BUS_CALLS_HELD; i++)
+                assert_int_equal(bus_call_queue_add(many, &(BusCall){ 0 }), 0);
+        assert_false(bus_call_queue_has_capacity(&queue, many, 0));
+        fresh = make_unknown(&queue, ":3");
+        assert_false(bus_call_queue_has_capacity(&queue, fresh, BUS_CALL_FIRST_SIZE + 1));
+        assert_true(bus_call_queue_has_capacity(&queue, fresh, BUS_CALL_FIRST_SIZE));
+        assert_int_equal(bus_call_queue_add(fresh, &(BusCall){ 0 }), 0);
+        assert_false(bus_call_queue_has_capacity(&queue, fresh, 0));
+        bus_call_queue_done(&queue);
+}
+
 /* Calls of an unknown user are held. When the user is known, the excess is taken out again. */
 static void test_unknown(void **state)
 {
@@ -212,5 +245,6 @@ static void test_sender_without_unread_answers_is_removed_first(void **state)
         bus_call_queue_done(&queue);
 }
 
-TEST_MAIN(test_order, test_long, test_limits, test_size, test_unknown, test_many_senders,
-          test_reading, test_sender_without_unread_answers_is_removed_first)
+TEST_MAIN(test_order, test_long, test_limits, test_size, test_a_new_connection_has_capacity,
+          test_unknown, test_many_senders, test_reading,
+          test_sender_without_unread_answers_is_removed_first)
