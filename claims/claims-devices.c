@@ -47,6 +47,27 @@ int claims_taken(Claims *claims, Taken *ret, Error *reterr)
         return claims->facts && taken_add_guests(ret, claims->facts) < 0 ? error_oom(reterr) : 0;
 }
 
+int claims_is_pci_claimed(Claims *claims, const char *address, Error *reterr)
+{
+        static const char *const words[] = {
+                [TAKEN_BLOCK_SELF] = "PCI device",
+                [TAKEN_BLOCK_CARD] = "The card",
+                [TAKEN_BLOCK_PART] = "A part of PCI device",
+        };
+        _cleanup_(taken_done) Taken taken = { 0 };
+        const char *blocker;
+        TakenBlock block;
+        int r = store_taken(claims, false, &taken, reterr);
+
+        if (r < 0)
+                return r;
+        block = taken_blocks_pci(&taken, address, &blocker);
+        if (block == TAKEN_BLOCK_NONE)
+                return 0;
+        error_setf(reterr, EEXIST, "%s %s belongs to another claim", words[block], blocker);
+        return 1;
+}
+
 /* Adds the limits of one provider to the view, one for each of its classes that counts devices. */
 static int limit_capacities(HostView *view, size_t index, const char *node,
                             const DeviceCapacity *capacities, size_t n_capacities)

@@ -88,29 +88,6 @@ static bool place_mdev(Claims *claims, const Uuid *uuid, const HostDevice **ret_
         return false;
 }
 
-/* Looks for a living claim that has the PCI device, its card or a part of it. Returns 1 with words
- * if there is one. */
-static int is_pci_claimed(Claims *claims, const char *address, Error *reterr)
-{
-        static const char *const words[] = {
-                [TAKEN_BLOCK_SELF] = "PCI device",
-                [TAKEN_BLOCK_CARD] = "The card",
-                [TAKEN_BLOCK_PART] = "A part of PCI device",
-        };
-        _cleanup_(taken_done) Taken taken = { 0 };
-        const char *blocker;
-        TakenBlock block;
-        int r = store_taken(claims, false, &taken, reterr);
-
-        if (r < 0)
-                return r;
-        block = taken_blocks_pci(&taken, address, &blocker);
-        if (block == TAKEN_BLOCK_NONE)
-                return 0;
-        error_setf(reterr, EEXIST, "%s %s belongs to another claim", words[block], blocker);
-        return 1;
-}
-
 /* Adds an mdev of the guest. An mdev is left out, and sets the outcome to CLAIM_E_CONFLICT, if this
  * host does not count it, or if another claim has it or blocks its device. */
 static int add_mdev(Adoption *adoption, const Uuid *mdev, Resources *resources, Error *reterr)
@@ -164,7 +141,7 @@ int claims_hold_pci(Claims *claims, const HostPci *pci, Fit *fit, DeviceList *de
 
         if (provider == SIZE_MAX)
                 return 0;
-        r = is_pci_claimed(claims, pci->address, reterr);
+        r = claims_is_pci_claimed(claims, pci->address, reterr);
         if (r != 0)
                 return r < 0 ? r : CLAIM_E_CONFLICT;
         if (claims_add_pci(devices, claims->view->tree->providers[provider], "", pci) < 0 ||
@@ -360,6 +337,20 @@ static int collect(Adoption *adoption, Error *reterr)
         return collect_devices(adoption, &group->resources, reterr);
 }
 
+/* Returns the inventory of a piece. A device that is withheld counts with its total: the domain
+ * names it, so the claims and check_clean() decide, and a cordon stops no guest. */
+static Inventory inventory_of(const Adoption *adoption, const FitPiece *piece)
+{
+        const Provider *provider = adoption->claims->view->tree->providers[piece->provider];
+        Inventory ret = *provider_find_inventory(provider, piece->resource_class);
+
+        for (size_t i = 0; i < adoption->devices.n_devices; i++)
+                if (uuid_equal(&adoption->devices.devices[i].provider, &provider->uuid) &&
+                    ret.reserved >= ret.total)
+                        ret.reserved = 0;
+        return ret;
+}
+
 /* Compares the fit with the capacities of the inventories; with all_rules also with min_unit,
  * max_unit and step_size. The first violation sets the outcome to CLAIM_E_NO_CAPACITY. Does nothing
  * if the outcome is already set. */
@@ -369,24 +360,22 @@ static void check_capacity(Adoption *adoption, bool all_rules, Error *reterr)
 
         for (size_t i = 0; adoption->outcome == CLAIM_DONE && i < adoption->fit.n_pieces; i++) {
                 const FitPiece *piece = &adoption->fit.pieces[i];
-                const Provider *provider = view->tree->providers[piece->provider];
-                const Inventory *inventory =
-                        provider_find_inventory(provider, piece->resource_class);
+                const Inventory inventory = inventory_of(adoption, piece);
                 uint64_t used = resources_get(&view->providers[piece->provider].used,
                                               piece->resource_class);
-                InventoryFit fit = inventory_fit(inventory, used, piece->amount);
+                InventoryFit fit = inventory_fit(&inventory, used, piece->amount);
                 char text[128];
 
                 if (!all_rules)
-                        fit = used + piece->amount <= inventory_capacity(inventory)
+                        fit = used + piece->amount <= inventory_capacity(&inventory)
                                       ? INVENTORY_FITS
                                       : INVENTORY_E_CAPACITY;
                 if (fit == INVENTORY_FITS)
                         continue;
                 error_setf(reterr, ENOSPC, "%s: %s on %s", piece->resource_class,
-                           inventory_fit_explain(fit, inventory, used, piece->amount, text,
+                           inventory_fit_explain(fit, &inventory, used, piece->amount, text,
                                                  sizeof(text)),
-                           provider->name);
+                           view->tree->providers[piece->provider]->name);
                 adoption->outcome = CLAIM_E_NO_CAPACITY;
         }
 }

@@ -39,6 +39,10 @@ int claims_hold_pci(Claims *claims, const HostPci *pci, Fit *fit, DeviceList *de
 /* Returns the index of the provider that counts a PCI device, SIZE_MAX if there is none. */
 size_t claims_find_pci_provider(const Claims *claims, const HostPci *pci);
 
+/* Looks for a living claim that has the PCI device, its card or a part of it. Returns 1 with words
+ * if there is one. */
+int claims_is_pci_claimed(Claims *claims, const char *address, Error *reterr);
+
 /* Adds the devices that claims and guests have, and those that are not clean. */
 int claims_taken(Claims *claims, Taken *ret, Error *reterr);
 

@@ -612,6 +612,23 @@ static int check_starting(const ClaimService *service, const Claim *claim, Error
         return r;
 }
 
+/* Logs that the guest starts on a cordoned host, or with a cordoned device. */
+static void log_cordoned(const BusConfig *config, const Guest *guest, const Claim *claim)
+{
+        const ClaimDevice *device = NULL;
+
+        for (size_t i = 0; config->claims->tree && !device && i < claim->n_devices; i++)
+                if (cordon_covers(config->cordon, config->claims->tree, &config->root,
+                                  &claim->devices[i].provider))
+                        device = &claim->devices[i];
+        if (!device && !cordon_view(config->cordon).host)
+                return;
+        log_event(LOG_NOTICE, NULL, LOG_FIELDS(LOG_FIELD_CONSUMER, guest->domain.uuid.text),
+                  "Guest %s starts %s%s, which is cordoned. A cordon does not stop guests.",
+                  guest->domain.name, device ? "with " : "on this host",
+                  device ? device->address : "");
+}
+
 /* Answers PrepareGuest(). Logs and announces the claim if it was created between begin_usec
  * (CLOCK_REALTIME, when the call began) and now. A claim with a later time is an old one: the clock
  * was set back after its creation. A cordon does not prevent the start. */
@@ -622,11 +639,7 @@ static int reply_prepared(sd_bus_message *call, const BusCaller *caller, const B
         Error words = ERROR_NULL;
         int r;
 
-        if (cordon_view(config->cordon).host)
-                log_event(
-                        LOG_NOTICE, NULL, LOG_FIELDS(LOG_FIELD_CONSUMER, guest->domain.uuid.text),
-                        "Guest %s starts on this host, which is cordoned. A cordon does not stop guests.",
-                        guest->domain.name);
+        log_cordoned(config, guest, claim);
         if (claim->created_usec >= begin_usec &&
             claim->created_usec <= clock_usec(CLOCK_REALTIME)) {
                 log_change(caller, claim, "", "created for guest %s, which starts,",

@@ -152,13 +152,35 @@ static void list_claimed(Claims *claims, ClaimedDevices *claimed, DeviceUpdateIn
         input->n_claimed = claimed->n_items;
 }
 
-/* Lists the devices that are not proved to be clean. If they cannot be read, the claims count as
- * unknown. */
+/* Removes the devices of claims with a pending write. Placement refuses the write while all of the
+ * device is reserved, for example for a guest that starts again. */
+static void leave_out_unwritten(Claims *claims, UncleanDevices *unclean)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < unclean->n_items; i++) {
+                _cleanup_(claim_freep) Claim *claim = NULL;
+                const UncleanDevice *row = &unclean->items[i];
+                bool unwritten = row->state == UNCLEAN_HELD && row->claim != 0 &&
+                                 claims_get(claims, row->claim, &claim, NULL) == 0 &&
+                                 (claim->write_state == CLAIM_WRITE_UNSENT ||
+                                  claim->write_state == CLAIM_WRITE_SENT);
+
+                if (!unwritten)
+                        unclean->items[n++] = *row;
+        }
+        unclean->n_items = n;
+}
+
+/* Lists the devices that are not proved to be clean and must be reserved. If they cannot be read,
+ * the claims count as unknown. */
 static void list_unclean(Claims *claims, UncleanDevices *unclean, DeviceUpdateInput *input)
 {
         Error error;
         int r = claims ? claims_list_unclean(claims, unclean, &error) : 0;
 
+        if (r == 0 && claims)
+                leave_out_unwritten(claims, unclean);
         if (r < 0)
                 log_debug("Cannot read the unclean devices: %s", error.text);
         input->claims_unknown |= r < 0;

@@ -3,7 +3,6 @@
 
 from tests.env import faults
 from tests.env.case import EnvCase
-from tests.env.fakesys import demo_host
 from tests.env.libvirtd import Libvirtd
 
 # Faults that begin with a given request.
@@ -42,4 +41,4 @@ class HostCase(PlacementCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.libvirtd = Libvirtd(demo_host(), cls.scratch)
+        cls.libvirtd = Libvirtd(cls.make_host(), cls.scratch)

@@ -678,6 +678,27 @@ static void test_a_guest_that_does_not_fit_gets_nothing(void **state)
         assert_int_equal(prepare(fixture, &facts, 'g', 2, "", &none, &ended), -EAGAIN);
 }
 
+/* A cordon does not stop guests. Reserved CPUs do: the domain does not name them. */
+static void test_a_guest_starts_with_a_withheld_device(void **state)
+{
+        Fixture *fixture = *state;
+        _cleanup_(claim_freep) Claim *claim = NULL, *adopted = NULL;
+        Claim *none = NULL, *ended = NULL;
+        FactsFixture facts;
+
+        open_host(fixture, &facts);
+        fixture_set_host(fixture, "host VCPU=8 MEMORY_MB=4096; host_a<host VGPU=2/2");
+        assert_int_equal(prepare(fixture, &facts, 'g', 2, "1", &claim, &ended), CLAIM_DONE);
+        assert_true(claim_has_mdev(claim, &facts.mdevs[0].uuid));
+        facts_guest(&facts, 'h', "3");
+        assert_int_equal(claims_adopt(fixture->claims, &facts.domains[1], &adopted, NULL),
+                         CLAIM_DONE);
+        fixture_set_host(fixture, "host VCPU=8/8 MEMORY_MB=4096; host_a<host VGPU=2/2");
+        assert_int_equal(prepare(fixture, &facts, 'k', 2, "", &none, &ended), CLAIM_E_NO_CAPACITY);
+        assert_text(fixture->error.text, "VCPU: 2 requested, but 0 of 0 are free on host");
+        assert_store_sane(fixture->path);
+}
+
 /* A scheduler that placed the guest made a claim for it, and keeps that claim. */
 static void test_scheduler_keeps_its_claim(void **state)
 {
@@ -775,4 +796,5 @@ TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown,
                 test_devices_of_a_starting_server_are_those_of_its_domain,
                 test_a_guest_that_starts_gets_what_it_names,
                 test_claim_of_running_guest_is_not_written,
-                test_a_guest_that_does_not_fit_gets_nothing, test_scheduler_keeps_its_claim)
+                test_a_guest_that_does_not_fit_gets_nothing,
+                test_a_guest_starts_with_a_withheld_device, test_scheduler_keeps_its_claim)

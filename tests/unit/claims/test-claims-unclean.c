@@ -11,6 +11,8 @@
 #define B "0000:82:00.0"
 #define HOST \
         "host VCPU=8 MEMORY_MB=4096; host_" A "<host CUSTOM_NVME=1; host_" B "<host CUSTOM_NVME=1"
+#define RESERVED \
+        "host VCPU=8 MEMORY_MB=4096; host_" A "<host CUSTOM_NVME=1/1; host_" B "<host CUSTOM_NVME=1"
 
 typedef struct Host {
         HostFacts facts;
@@ -203,7 +205,8 @@ static void test_a_running_guest_keeps_an_unclean_device(void **state)
         assert_int_equal(find_row(fixture, A).claim, adopted->id);
 }
 
-/* The last guest can start again until the cleaning is due. */
+/* The last guest can start again until the cleaning is due, although all of the device is reserved
+ * from its claim on. */
 static void test_a_guest_starts_with_its_own_device_only(void **state)
 {
         Fixture *fixture = *state;
@@ -218,6 +221,7 @@ static void test_a_guest_starts_with_its_own_device_only(void **state)
         stranger = add_guest(&host, 'h');
         host.facts.n_domains = 0;
         assert_int_equal(claims_prepare(fixture->claims, guest, &first, &ended, NULL), CLAIM_DONE);
+        fixture_set_host(fixture, RESERVED);
         assert_int_equal(claims_release(fixture->claims, first->id, "", NULL), 0);
         assert_int_equal(claims_prepare(fixture->claims, stranger, &other, &ended, &error),
                          CLAIM_E_CONFLICT);

@@ -193,8 +193,9 @@ int claims_list(Claims *claims, ClaimsWhich which, const char *of, ClaimList *re
         return 0;
 }
 
-void claim_list_done(ClaimList *list)
+int claims_get(Claims *claims, int64_t id, Claim **ret, Error *reterr)
 {
+        return CLAIM_E_NOT_FOUND;
 }
 
 int claims_list_unclean(Claims *claims, UncleanDevices *ret, Error *reterr)
