@@ -7,11 +7,10 @@
  * partition. So it is for a PCI device or host CPU of another claim. The last of these is in
  * reterr. Without a conflict, a lack of capacity is in reterr.
  *
- * The function claims_prepare() makes a claim of a guest that is about to start, but only if all of
- * it fits. Before that it ends the claim of an earlier start. Both repeat their attempt after a
- * lost race. Each attempt reads the host again, unless claims_prepare() finds a claim. The end of
- * the earlier claim is no part of an attempt. The function claims_hold_pci() also serves claims of
- * schema version 1 (claims-host.c). */
+ * The function claims_prepare_new() makes a claim of a guest that is about to start, but only if
+ * all of it fits (claims-start.c). An adoption repeats its attempt after a lost race. Each attempt
+ * reads the host again. The function claims_hold_pci() also serves claims of schema version 1
+ * (claims-host.c). */
 
 #include <string.h>
 #include <strings.h>
@@ -492,9 +491,7 @@ static const char *find_uncounted(const Adoption *adoption)
         return NULL;
 }
 
-/* Makes one attempt for a guest that is about to start and has no claim. Writes nothing unless all
- * of it fits. */
-static int prepare_new(Claims *claims, const HostDomain *domain, Claim **ret, Error *reterr)
+int claims_prepare_new(Claims *claims, const HostDomain *domain, Claim **ret, Error *reterr)
 {
         _cleanup_(adoption_done)
                 Adoption adoption = { .claims = claims, .domain = domain, .starts = true };
@@ -518,63 +515,4 @@ static int prepare_new(Claims *claims, const HostDomain *domain, Claim **ret, Er
                 return adoption.outcome;
         r = write_adoption(&adoption, false, ret, reterr);
         return r > 0 ? CLAIM_E_RACE : r;
-}
-
-/* Returns true if the claim was made for this start, by claims_claim_starting(), and the domain has
- * no other devices. The agent writes no such claim to Placement, unlike one of an earlier start. */
-static bool is_of_this_start(const Claims *claims, const Claim *claim, const HostDomain *domain)
-{
-        if (claim->state != CLAIM_STATE_CLAIMED || claim_is_of_guest_alone(claim))
-                return false;
-        for (size_t i = 0; i < domain->n_mdevs; i++)
-                if (!claim_has_mdev(claim, &domain->mdevs[i]))
-                        return false;
-        for (size_t i = 0; i < domain->n_pci; i++)
-                if (host_facts_find_pci(claims->facts, domain->pci[i]) &&
-                    !claim_has_pci(claim, domain->pci[i]))
-                        return false;
-        return true;
-}
-
-/* Ends a claim that was made of the domain at an earlier start. The claim of a running guest, and
- * one that was made for this start, stay. */
-static int end_earlier_claim(Claims *claims, const HostDomain *domain, Claim **ret_ended,
-                             Error *reterr)
-{
-        const HostDomain *seen = host_facts_find_domain(claims->facts, &domain->uuid);
-        _cleanup_(claim_freep) Claim *held = NULL;
-        int r = claims_find(claims, &domain->uuid, false, &held, reterr);
-
-        if (r != CLAIM_DONE)
-                return r == CLAIM_E_NOT_FOUND ? 0 : r;
-        if ((seen && seen->running) || strcmp(held->consumer_type, CLAIM_TYPE_GUEST) != 0 ||
-            is_of_this_start(claims, held, domain))
-                return 0;
-        r = claims_release(claims, held->id, "its guest starts again", reterr);
-        if (r == CLAIM_DONE)
-                *ret_ended = TAKE_PTR(held);
-        return r == CLAIM_E_NOT_FOUND ? 0 : r;
-}
-
-static int prepare_once(Claims *claims, const HostDomain *domain, Claim **ret, Error *reterr)
-{
-        int r = claims_find(claims, &domain->uuid, false, ret, reterr);
-
-        return r == CLAIM_E_NOT_FOUND ? prepare_new(claims, domain, ret, reterr) : r;
-}
-
-int claims_prepare(Claims *claims, const HostDomain *domain, Claim **ret_claim, Claim **ret_ended,
-                   Error *reterr)
-{
-        ClaimAttempts attempts = { .claims = claims };
-        int r;
-
-        if (!claims->facts)
-                return error_setf(reterr, EAGAIN, "The host was not polled yet");
-        r = end_earlier_claim(claims, domain, ret_ended, reterr);
-        if (r != 0)
-                return r;
-        while (claims_attempt(&attempts, reterr))
-                attempts.result = prepare_once(claims, domain, ret_claim, reterr);
-        return attempts.result;
 }

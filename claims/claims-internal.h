@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The functions that claims.c (requests), claims-guests.c (guests that exist already),
+/* The functions that claims.c (requests), claims-guests.c (claims by domains), claims-start.c,
  * claims-check.c, claims-devices.c and claims-host.c share. */
 
 #include "claims/claims.h"
@@ -42,6 +42,10 @@ size_t claims_find_pci_provider(const Claims *claims, const HostPci *pci);
 /* Looks for a living claim that has the PCI device, its card or a part of it. Returns 1 with words
  * if there is one. */
 int claims_is_pci_claimed(Claims *claims, const char *address, Error *reterr);
+
+/* Makes one attempt for a guest that is about to start and has no claim. Writes nothing unless all
+ * of it fits. Returns CLAIM_E_RACE if the caller must retry. */
+int claims_prepare_new(Claims *claims, const HostDomain *domain, Claim **ret, Error *reterr);
 
 /* Adds the devices that claims and guests have, and those that are not clean. */
 int claims_taken(Claims *claims, Taken *ret, Error *reterr);

@@ -20,10 +20,10 @@
  * above 0 are of ClaimOutcome (but for claims_open()), and each has words in reterr.
  *
  * A negative result leaves the stored data as it was, with two exceptions. Calls of several
- * transactions (claims_set_providers(), claims_prepare(), claims_check_again(), and claims_claim()
- * for an existing claim) keep those that were committed before the error. If the disk fails in the
- * fsync of a claim, that claim can exist after a crash, and is then treated as any other one. An
- * unconfirmed claim expires only if the rules have an expiry time. */
+ * transactions (claims_set_providers(), claims_check_again(), and claims_claim() for an existing
+ * claim) keep those that were committed before the error. If the disk fails in the fsync of a
+ * claim, that claim can exist after a crash, and is then treated as any other one. An unconfirmed
+ * claim expires only if the rules have an expiry time. */
 
 #include "claims/claim/claim-request.h"
 #include "claims/claim/claim.h"
@@ -168,10 +168,10 @@ int claims_claim_starting(Claims *claims, const ClaimPlacing *placing, const Str
  *
  * If another caller made a claim for the consumer, that claim is kept and yielded. So is the claim
  * of a running guest, and a claim of claims_claim_starting() that has the devices of the domain. A
- * claim that is left over from an earlier start of the guest is ended first, and yielded in
- * ret_ended (owned by the caller). It stays ended if the call fails then. ret_ended is unchanged if
+ * claim that is left over from an earlier start of the guest is ended in the same transaction, and
+ * yielded in ret_ended (owned by the caller). It stays if the call fails. ret_ended is unchanged if
  * no claim was ended, and ret_claim unless the result is CLAIM_DONE. Returns -EAGAIN before
- * claims_set_facts(). */
+ * claims_set_facts(). Cannot be called in a group. */
 int claims_prepare(Claims *claims, const HostDomain *domain, Claim **ret_claim, Claim **ret_ended,
                    Error *reterr);
 

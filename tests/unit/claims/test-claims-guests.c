@@ -678,6 +678,32 @@ static void test_a_guest_that_does_not_fit_gets_nothing(void **state)
         assert_int_equal(prepare(fixture, &facts, 'g', 2, "", &none, &ended), -EAGAIN);
 }
 
+/* A stopped server keeps its claim if its next start is refused. A later start replaces it. */
+static void test_a_refused_start_ends_no_claim(void **state)
+{
+        Fixture *fixture = *state;
+        _cleanup_(claim_freep) Claim *first = NULL, *kept = NULL, *again = NULL, *ended = NULL;
+        _cleanup_(consumer_freep) Consumer *share = make_holding("g", "host VCPU=2,MEMORY_MB=512");
+        Claim *none = NULL;
+        FactsFixture facts;
+
+        open_host(fixture, &facts);
+        facts_guest(&facts, 'g', "1");
+        assert_int_equal(claims_adopt(fixture->claims, &facts.domains[0], &first, NULL),
+                         CLAIM_DONE);
+        assert_int_equal(claims_complete(fixture->claims, first->id, share, NULL), CLAIM_DONE);
+        assert_int_equal(prepare(fixture, &facts, 'g', 9, "1", &none, &ended), CLAIM_E_NO_CAPACITY);
+        assert_null(none);
+        assert_null(ended);
+        assert_int_equal(claims_find(fixture->claims, &first->consumer, false, &kept, NULL), 0);
+        assert_int_equal(kept->id, first->id);
+        assert_int_equal(fixture_used(fixture, "host", "VCPU"), 2);
+        assert_int_equal(prepare(fixture, &facts, 'g', 8, "1", &again, &ended), CLAIM_DONE);
+        assert_int_equal(ended->id, first->id);
+        assert_int_equal(fixture_used(fixture, "host", "VCPU"), 8);
+        assert_store_sane(fixture->path);
+}
+
 /* A cordon does not stop guests. Reserved CPUs do: the domain does not name them. */
 static void test_a_guest_starts_with_a_withheld_device(void **state)
 {
@@ -796,5 +822,5 @@ TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown,
                 test_devices_of_a_starting_server_are_those_of_its_domain,
                 test_a_guest_that_starts_gets_what_it_names,
                 test_claim_of_running_guest_is_not_written,
-                test_a_guest_that_does_not_fit_gets_nothing,
+                test_a_guest_that_does_not_fit_gets_nothing, test_a_refused_start_ends_no_claim,
                 test_a_guest_starts_with_a_withheld_device, test_scheduler_keeps_its_claim)

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Prepares the claim of a guest that is about to start. A claim that another caller made for the
+ * guest is kept, and so is one for this start. The claim of an earlier start ends, because the
+ * domain can be another one now. Its end and the new claim are one transaction: a stopped server
+ * whose start is refused keeps what its scheduler allocated.
+ *
+ * Tests: tests/unit/claims/test-claims-guests.c */
+
+#include <string.h>
+
+#include "claims/claims-internal.h"
+
+/* Returns true if the claim was made for this start, by claims_claim_starting(), and the domain has
+ * no other devices. The agent writes no such claim to Placement, unlike one of an earlier start. */
+static bool is_of_this_start(const Claims *claims, const Claim *claim, const HostDomain *domain)
+{
+        if (claim->state != CLAIM_STATE_CLAIMED || claim_is_of_guest_alone(claim))
+                return false;
+        for (size_t i = 0; i < domain->n_mdevs; i++)
+                if (!claim_has_mdev(claim, &domain->mdevs[i]))
+                        return false;
+        for (size_t i = 0; i < domain->n_pci; i++)
+                if (host_facts_find_pci(claims->facts, domain->pci[i]) &&
+                    !claim_has_pci(claim, domain->pci[i]))
+                        return false;
+        return true;
+}
+
+/* Finds a claim that was made of the domain at an earlier start. *ret stays NULL if there is none.
+ * The claim of a running guest is none, and neither is one that was made for this start. */
+static int find_earlier_claim(Claims *claims, const HostDomain *domain, Claim **ret, Error *reterr)
+{
+        const HostDomain *seen = host_facts_find_domain(claims->facts, &domain->uuid);
+        _cleanup_(claim_freep) Claim *held = NULL;
+        int r = claims_find(claims, &domain->uuid, false, &held, reterr);
+
+        if (r == CLAIM_DONE && !(seen && seen->running) &&
+            strcmp(held->consumer_type, CLAIM_TYPE_GUEST) == 0 &&
+            !is_of_this_start(claims, held, domain))
+                *ret = TAKE_PTR(held);
+        return MIN(r, 0);
+}
+
+static int prepare_once(Claims *claims, const HostDomain *domain, Claim **ret, Error *reterr)
+{
+        int r = claims_find(claims, &domain->uuid, false, ret, reterr);
+
+        return r == CLAIM_E_NOT_FOUND ? claims_prepare_new(claims, domain, ret, reterr) : r;
+}
+
+static int prepare(Claims *claims, const HostDomain *domain, Claim **ret, Error *reterr)
+{
+        ClaimAttempts attempts = { .claims = claims };
+
+        while (claims_attempt(&attempts, reterr))
+                attempts.result = prepare_once(claims, domain, ret, reterr);
+        return attempts.result;
+}
+
+/* Replaces the earlier claim in one transaction, so that a refusal keeps it. Frees *earlier if it
+ * has ended already. */
+static int replace(Claims *claims, const HostDomain *domain, Claim **earlier, Claim **ret,
+                   Error *reterr)
+{
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        int r = claims_begin_group(claims, reterr);
+
+        if (r < 0)
+                return r;
+        r = claims_release(claims, (*earlier)->id, "its guest starts again", reterr);
+        if (r == CLAIM_E_NOT_FOUND)
+                *earlier = claim_free(*earlier);
+        if (r >= 0)
+                r = prepare(claims, domain, &claim, reterr);
+        r = claims_end_group(claims, r, reterr);
+        if (r == CLAIM_DONE)
+                *ret = TAKE_PTR(claim);
+        return r;
+}
+
+int claims_prepare(Claims *claims, const HostDomain *domain, Claim **ret_claim, Claim **ret_ended,
+                   Error *reterr)
+{
+        _cleanup_(claim_freep) Claim *earlier = NULL;
+        int r;
+
+        if (!claims->facts)
+                return error_setf(reterr, EAGAIN, "The host was not polled yet");
+        r = find_earlier_claim(claims, domain, &earlier, reterr);
+        if (r < 0 || !earlier)
+                return r < 0 ? r : prepare(claims, domain, ret_claim, reterr);
+        r = replace(claims, domain, &earlier, ret_claim, reterr);
+        if (r == CLAIM_DONE)
+                *ret_ended = TAKE_PTR(earlier);
+        return r;
+}
