@@ -29,6 +29,7 @@ typedef struct Adoption {
         Fit fit;
         DeviceList devices;
         bool starts;   /* the guest does not run yet: check_clean() applies to its PCI devices */
+        bool writes;   /* the agent writes the claim of a guest that starts to Placement */
         Layout layout; /* the guest's, without the host CPUs of other claims */
         int outcome;   /* CLAIM_DONE, or the ClaimOutcome that reterr describes */
 } Adoption;
@@ -379,16 +380,18 @@ static void check_capacity(Adoption *adoption, bool all_rules, Error *reterr)
         }
 }
 
-/* Decides whether the agent must write the claim to Placement. For a guest that is about to start
- * (runs is false), the rules decide. An existing guest can have been placed, or deleted, by another
- * program. Its claim is written only if the agent wrote an earlier claim of it and has not removed
- * that claim's allocations yet. */
-static int must_be_written(Claims *claims, const Uuid *guest, bool runs, bool *ret, Error *reterr)
+/* Decides whether the agent must write the claim to Placement. For a guest that is about to start,
+ * the caller decides. An existing guest can have been placed, or deleted, by another program. Its
+ * claim is written only if the agent wrote an earlier claim of it and has not removed that claim's
+ * allocations yet. */
+static int must_be_written(const Adoption *adoption, bool *ret, Error *reterr)
 {
         ClaimRemoval left;
-        int r = runs ? claims_next_removal(claims, 0, guest, &left, reterr) : 0;
+        int r = adoption->starts ? 0
+                                 : claims_next_removal(adoption->claims, 0, &adoption->domain->uuid,
+                                                       &left, reterr);
 
-        *ret = runs ? r == 0 : claims->rules.writes_guests;
+        *ret = adoption->starts ? adoption->writes : r == 0;
         return MIN(r, 0);
 }
 
@@ -416,7 +419,7 @@ static int write_adoption(Adoption *adoption, bool runs, Claim **ret, Error *ret
                 .layout = &adoption->layout,
         };
         bool must_write;
-        int r = must_be_written(claims, &adoption->domain->uuid, runs, &must_write, reterr);
+        int r = must_be_written(adoption, &must_write, reterr);
 
         if (!text || !why)
                 return error_oom(reterr);
@@ -491,10 +494,12 @@ static const char *find_uncounted(const Adoption *adoption)
         return NULL;
 }
 
-int claims_prepare_new(Claims *claims, const HostDomain *domain, Claim **ret, Error *reterr)
+int claims_prepare_new(Claims *claims, const HostDomain *domain, bool writes, Claim **ret,
+                       Error *reterr)
 {
-        _cleanup_(adoption_done)
-                Adoption adoption = { .claims = claims, .domain = domain, .starts = true };
+        _cleanup_(adoption_done) Adoption adoption = {
+                .claims = claims, .domain = domain, .starts = true, .writes = writes
+        };
         const char *uncounted;
         int r = store_load_view(claims, reterr);
 

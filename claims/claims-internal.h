@@ -43,9 +43,11 @@ size_t claims_find_pci_provider(const Claims *claims, const HostPci *pci);
  * if there is one. */
 int claims_is_pci_claimed(Claims *claims, const char *address, Error *reterr);
 
-/* Makes one attempt for a guest that is about to start and has no claim. Writes nothing unless all
- * of it fits. Returns CLAIM_E_RACE if the caller must retry. */
-int claims_prepare_new(Claims *claims, const HostDomain *domain, Claim **ret, Error *reterr);
+/* Makes one attempt for a guest that is about to start and has no claim. Stores nothing unless all
+ * of it fits. writes: the agent must write the claim to Placement. Returns CLAIM_E_RACE if the
+ * caller must retry. */
+int claims_prepare_new(Claims *claims, const HostDomain *domain, bool writes, Claim **ret,
+                       Error *reterr);
 
 /* Adds the devices that claims and guests have, and those that are not clean. */
 int claims_taken(Claims *claims, Taken *ret, Error *reterr);

@@ -10,12 +10,13 @@
 #include <string.h>
 
 #include "claims/claims-internal.h"
+#include "claims/follow.h"
 
 /* Returns true if the claim was made for this start, by claims_claim_starting(), and the domain has
  * no other devices. The agent writes no such claim to Placement, unlike one of an earlier start. */
 static bool is_of_this_start(const Claims *claims, const Claim *claim, const HostDomain *domain)
 {
-        if (claim->state != CLAIM_STATE_CLAIMED || claim_is_of_guest_alone(claim))
+        if (claim->state != CLAIM_STATE_CLAIMED || !claim_is_placed(claim))
                 return false;
         for (size_t i = 0; i < domain->n_mdevs; i++)
                 if (!claim_has_mdev(claim, &domain->mdevs[i]))
@@ -42,27 +43,32 @@ static int find_earlier_claim(Claims *claims, const HostDomain *domain, Claim **
         return MIN(r, 0);
 }
 
-static int prepare_once(Claims *claims, const HostDomain *domain, Claim **ret, Error *reterr)
+static int prepare_once(Claims *claims, const HostDomain *domain, bool writes, Claim **ret,
+                        Error *reterr)
 {
         int r = claims_find(claims, &domain->uuid, false, ret, reterr);
 
-        return r == CLAIM_E_NOT_FOUND ? claims_prepare_new(claims, domain, ret, reterr) : r;
+        return r == CLAIM_E_NOT_FOUND ? claims_prepare_new(claims, domain, writes, ret, reterr) : r;
 }
 
-static int prepare(Claims *claims, const HostDomain *domain, Claim **ret, Error *reterr)
+static int prepare(Claims *claims, const HostDomain *domain, bool writes, Claim **ret,
+                   Error *reterr)
 {
         ClaimAttempts attempts = { .claims = claims };
 
         while (claims_attempt(&attempts, reterr))
-                attempts.result = prepare_once(claims, domain, ret, reterr);
+                attempts.result = prepare_once(claims, domain, writes, ret, reterr);
         return attempts.result;
 }
 
 /* Replaces the earlier claim in one transaction, so that a refusal keeps it. Frees *earlier if it
- * has ended already. */
+ * has ended already. If another writer made the guest's allocations, or can have made them, the
+ * agent does not write the new claim: it outlives a stop of the guest, too. */
 static int replace(Claims *claims, const HostDomain *domain, Claim **earlier, Claim **ret,
                    Error *reterr)
 {
+        bool writes = claims->rules.writes_guests &&
+                      (claim_is_of_guest_alone(*earlier, true) || (*earlier)->is_unallocated);
         _cleanup_(claim_freep) Claim *claim = NULL;
         int r = claims_begin_group(claims, reterr);
 
@@ -72,7 +78,7 @@ static int replace(Claims *claims, const HostDomain *domain, Claim **earlier, Cl
         if (r == CLAIM_E_NOT_FOUND)
                 *earlier = claim_free(*earlier);
         if (r >= 0)
-                r = prepare(claims, domain, &claim, reterr);
+                r = prepare(claims, domain, writes, &claim, reterr);
         r = claims_end_group(claims, r, reterr);
         if (r == CLAIM_DONE)
                 *ret = TAKE_PTR(claim);
@@ -89,7 +95,9 @@ int claims_prepare(Claims *claims, const HostDomain *domain, Claim **ret_claim, 
                 return error_setf(reterr, EAGAIN, "The host was not polled yet");
         r = find_earlier_claim(claims, domain, &earlier, reterr);
         if (r < 0 || !earlier)
-                return r < 0 ? r : prepare(claims, domain, ret_claim, reterr);
+                return r < 0 ? r
+                             : prepare(claims, domain, claims->rules.writes_guests, ret_claim,
+                                       reterr);
         r = replace(claims, domain, &earlier, ret_claim, reterr);
         if (r == CLAIM_DONE)
                 *ret_ended = TAKE_PTR(earlier);

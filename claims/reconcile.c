@@ -96,7 +96,7 @@ static bool is_placed_by_other(const Work *work, const Claim *claim)
 {
         return work->input->access != RECONCILE_NO_PLACEMENT &&
                claim->write_state != CLAIM_WRITE_WRITTEN &&
-               !(work->input->started_only && claim_is_of_guest_alone(claim));
+               !(work->input->started_only && claim_is_of_guest_alone(claim, true));
 }
 
 /* Returns true if Placement must have had allocations of the claim. If it has none now, another

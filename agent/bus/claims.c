@@ -747,7 +747,8 @@ int bus_guest_started(sd_bus_message *call, const BusCaller *caller, const BusCo
 
 /* Notes that the guest has stopped, and ends its claim if claim_is_of_guest_alone(). Then the agent
  * made the claim from the domain, and no other writer made the allocations. A claim that a
- * scheduler placed outlives a stop of its guest. */
+ * scheduler placed outlives a stop of its guest. So does one for which Placement was not read: the
+ * comparison reads it. */
 int bus_guest_released(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
                        sd_bus_error *error)
 {
@@ -761,7 +762,7 @@ int bus_guest_released(sd_bus_message *call, const BusCaller *caller, const BusC
         if (r < 0)
                 return r;
         claim_service_note_stopped(config->claims, &claim->consumer);
-        if (!claim_is_of_guest_alone(claim))
+        if (!claim_is_of_guest_alone(claim, config->claims->settings.with_placement))
                 return sd_bus_reply_method_return(call, NULL);
         outcome.id = claim->id;
         claims_set_author(claims, &caller->author);

@@ -191,10 +191,10 @@ bool claim_has_mdev(const Claim *claim, const Uuid *mdev)
         return false;
 }
 
-bool claim_is_of_guest_alone(const Claim *claim)
+bool claim_is_of_guest_alone(const Claim *claim, bool with_placement)
 {
         return strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0 &&
-               !(claim->was_read && claim->write_state == CLAIM_WRITE_NONE);
+               (claim->write_state != CLAIM_WRITE_NONE || (!claim->was_read && !with_placement));
 }
 
 uint64_t claim_sum(const Claim *claim, const char *resource_class)

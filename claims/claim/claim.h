@@ -203,8 +203,9 @@ bool claim_has_mdev(const Claim *claim, const Uuid *mdev);
 
 /* Returns true if the claim was made of its guest alone. If guests claim only while they run, such
  * a claim ends when the guest stops. False if another writer made the guest's allocations, because
- * these stay when the guest is off. */
-bool claim_is_of_guest_alone(const Claim *claim);
+ * these stay when the guest is off. With a Placement that is also false while nothing shows whether
+ * there is another writer: it was not read, and the agent does not write the claim. */
+bool claim_is_of_guest_alone(const Claim *claim, bool with_placement);
 
 /* Returns the sum of a class over all providers, UINT64_MAX on overflow. */
 uint64_t claim_sum(const Claim *claim, const char *resource_class);

@@ -138,6 +138,31 @@ class TestGuests(HookCase):
         self.agent.ctl('sync')
         self.assertEqual(self.held(guest), placed)
 
+    def test_a_stopped_server_keeps_its_claim_in_an_outage(self):
+        """Only Placement can say that a stopped guest has no allocations of a scheduler any more."""
+        started, early = self.define('placed', vcpus=1, memory_mib=32), self.define('early', vcpus=1, memory_mib=32)
+        for guest in (started, early):
+            self.place(guest, {self.agent.root(): {'VCPU': 1, 'MEMORY_MB': 32}})
+        self.assertEqual(self.start('placed'), '')
+        self.agent.ctl('sync')
+        with self.proxy.refusing():
+            self.libvirtd.virsh('destroy', 'placed')
+            self.assertEqual(self.start('placed'), '')
+            self.libvirtd.virsh('destroy', 'placed')
+            self.claim_of(started)
+            # The agent adopts a guest that started without it.
+            self.agent.stop()
+            self.assertEqual(self.start('early'), '')
+            self.agent.start('offline')
+            wait_until(lambda: self.agent.claims(early), 30, 'the guest to be adopted')
+            self.libvirtd.virsh('destroy', 'early')
+            self.claim_of(early)
+        for guest in (started, early):
+            self.agent.ctl('sync')
+            self.claim_of(guest)
+            self.place(guest, {})
+        wait_until(lambda: self.agent.ctl('sync') and self.agent.claims() == [], 30, 'both claims to end', step=0.5)
+
     def test_started_and_stopped_at_once(self):
         guest = self.define('brief')
         for _ in range(2):

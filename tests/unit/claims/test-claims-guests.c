@@ -692,6 +692,8 @@ static void test_a_refused_start_ends_no_claim(void **state)
         assert_int_equal(claims_adopt(fixture->claims, &facts.domains[0], &first, NULL),
                          CLAIM_DONE);
         assert_int_equal(claims_complete(fixture->claims, first->id, share, NULL), CLAIM_DONE);
+        claims_set_rules(fixture->claims,
+                         &(ClaimsRules){ .expiry_usec = USEC_PER_SEC, .writes_guests = true });
         assert_int_equal(prepare(fixture, &facts, 'g', 9, "1", &none, &ended), CLAIM_E_NO_CAPACITY);
         assert_null(none);
         assert_null(ended);
@@ -701,6 +703,9 @@ static void test_a_refused_start_ends_no_claim(void **state)
         assert_int_equal(prepare(fixture, &facts, 'g', 8, "1", &again, &ended), CLAIM_DONE);
         assert_int_equal(ended->id, first->id);
         assert_int_equal(fixture_used(fixture, "host", "VCPU"), 8);
+        /* Another writer placed the guest. */
+        assert_int_equal(again->write_state, CLAIM_WRITE_NONE);
+        assert_false(claim_is_of_guest_alone(again, true));
         assert_store_sane(fixture->path);
 }
 

@@ -235,8 +235,14 @@ static void test_confirmed_by_placement(void **state)
                 { "which still have it", OFF, CAN_ASK, 'h', .actions = "", ONLY_STOPPED },
                 { "and no more", OFF, CAN_ASK, 'n', .actions = "release 1", ONLY_STOPPED },
                 { "a stopped guest that holds nothing while it is",
-                  "g claimed expires=1000 type=LIBVIRT", CAN_ASK, .actions = "release 1",
-                  .started_only = true },
+                  "g claimed expires=1000 type=LIBVIRT write_state=owed", CAN_ASK,
+                  .actions = "release 1", .started_only = true },
+                { "another writer can have placed it", "g claimed expires=1000 type=LIBVIRT",
+                  CAN_ASK, .actions = "ask 1", .started_only = true },
+                { "and Placement is away", "g claimed expires=1000 type=LIBVIRT", AWAY,
+                  .actions = "", .started_only = true },
+                { "and did not", "g claimed expires=1000 type=LIBVIRT", AWAY, 'n',
+                  .actions = "release 1", .started_only = true },
         };
 
         check_rows(rows, ARRAY_SIZE(rows));

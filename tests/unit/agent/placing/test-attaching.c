@@ -61,7 +61,7 @@ static void test_repeated_calls_have_one_claim(void **state)
         assert_string_equal(first->consumer_type, CLAIM_TYPE_GUEST);
         assert_int_equal(first->state, CLAIM_STATE_CLAIMED);
         assert_true(first->was_read);
-        assert_false(claim_is_of_guest_alone(first));
+        assert_false(claim_is_of_guest_alone(first, true));
         again = attach(&agent, &answer);
         assert_non_null(again);
         assert_false(answer.is_new);
