@@ -641,13 +641,25 @@ static int inspect_claim(Work *work, const Claim *claim)
         return domain ? handle_guest(work, claim, domain) : handle_guestless(work, claim, stopped);
 }
 
-/* Returns true if another host has the guest, and it does not run here. */
-static bool is_away(const Work *work, const HostDomain *domain)
+static bool is_away(const ReconcileInput *input, const HostDomain *domain)
 {
-        for (size_t i = 0; !domain->running && i < work->input->n_away; i++)
-                if (uuid_equal(&work->input->away[i], &domain->uuid))
+        for (size_t i = 0; i < input->n_away; i++)
+                if (uuid_equal(&input->away[i], &domain->uuid))
                         return true;
         return false;
+}
+
+/* Allocations of CLAIM_TYPE_GUEST are those that the agent wrote for an earlier start. */
+bool reconcile_adopts(const ReconcileInput *input, const HostDomain *domain)
+{
+        const ConsumerRead *answer =
+                input->unread && input->complete
+                        ? consumer_read_find(input->answers, input->n_answers, &domain->uuid)
+                        : NULL;
+
+        return domain->running || (!input->started_only && !is_away(input, domain)) ||
+               (answer && answer->here &&
+                !(answer->holding && strcmp(answer->holding->type, CLAIM_TYPE_GUEST) == 0));
 }
 
 /* Orders actions by their rank, so that releases free resources before adoptions and placings need
@@ -683,24 +695,27 @@ static bool is_move_of(const Work *work, const Consumer *consumer, const HostDom
                size.memory_mb == domain->memory_mb;
 }
 
-/* A guest can be moving to another host. For each such guest, marks one consumer that can be its
- * migration. place_consumers() makes no claim of this consumer, because the claim of the guest
- * counts its amounts. */
+/* A guest that gets a claim can be moving to another host. For each such guest, marks one consumer
+ * that can be its migration. place_consumers() makes no claim of this consumer, because the claim
+ * of the guest counts its amounts. */
 static void mark_migrations(const Work *work, bool *counted)
 {
-        for (size_t i = 0; !work->input->recorded && i < work->input->facts->n_domains; i++)
-                for (size_t j = 0; j < work->input->n_answers; j++) {
+        for (size_t i = 0; !work->input->recorded && i < work->input->facts->n_domains; i++) {
+                const HostDomain *domain = &work->input->facts->domains[i];
+                bool adopts = reconcile_adopts(work->input, domain);
+
+                for (size_t j = 0; adopts && j < work->input->n_answers; j++) {
                         if (counted[j] || !work->input->answers[j].here ||
-                            !is_move_of(work, work->input->answers[j].holding,
-                                        &work->input->facts->domains[i]))
+                            !is_move_of(work, work->input->answers[j].holding, domain))
                                 continue;
                         counted[j] = true;
                         break;
                 }
+        }
 }
 
 /* Adds an action for each consumer with allocations here that has neither a claim nor a guest, and
- * that mark_migrations() did not mark. */
+ * that mark_migrations() did not mark. inspect_unclaimed() decides about the guests. */
 static int place_consumers(Work *work)
 {
         _cleanup_free_ bool *counted = calloc(work->input->n_answers + 1, sizeof(bool));
@@ -735,9 +750,8 @@ static int inspect_unread_database(Work *work)
                                                             "%s", RECONCILE_UNREAD);
 }
 
-/* Handles a guest without a claim: adopts it, or asks about its consumer first. A guest that cannot
- * be read is a problem. A guest that is off is skipped if another host has it, or with
- * started_only. */
+/* Handles a guest without a claim: adopts it, or asks about its consumer first, unless it gets no
+ * claim. A guest that cannot be read is a problem. */
 static int inspect_unclaimed(Work *work, const HostDomain *domain)
 {
         bool ask = work->input->access == RECONCILE_CAN_READ &&
@@ -747,7 +761,7 @@ static int inspect_unclaimed(Work *work, const HostDomain *domain)
                 return reconcile_add_problem(
                         &work->ret->problems, &domain->uuid, 0,
                         "guest %.60s has no claim, and its domain cannot be read", domain->name);
-        if (is_away(work, domain) || (work->input->started_only && !domain->running))
+        if (!reconcile_adopts(work->input, domain))
                 return 0;
         return add_action(work, ask ? RECONCILE_READ : RECONCILE_ADOPT, &domain->uuid, 0, domain);
 }

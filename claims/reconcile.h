@@ -167,6 +167,11 @@ typedef struct ReconcileInput {
                         * identify their guest themselves are compared */
 } ReconcileInput;
 
+/* Returns true if a guest that has no claim gets one. One that is off gets none if another host has
+ * it, or with started_only. But the first complete read for a new claim database adopts it if
+ * another writer's allocations of it are here. */
+bool reconcile_adopts(const ReconcileInput *input, const HostDomain *domain);
+
 /* Makes the list of actions, and replaces memory. ret must be zeroed; the caller frees it with
  * reconcile_done(). It borrows from the input. -ENOMEM leaves memory as it was, and ret empty. */
 int reconcile_make(const ReconcileInput *input, ReconcileMemory *memory, Reconcile *ret);

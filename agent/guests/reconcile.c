@@ -373,9 +373,9 @@ static bool can_have_guest(const Turn *turn, int64_t claim_id)
 
 /* Compares an action with the present state. In the turn of its decision, nothing has changed.
  * Later, the guest of the action, if it has one, must still be there, and its claim, or the claims
- * of the consumer, must be those of the decision. With started_only, a guest that gets a claim must
- * also still run. For a release, the facts must be those of the decision, too. Replaces the guest
- * of the action by its present facts. */
+ * of the consumer, must be those of the decision. A guest that gets a claim must still be one that
+ * gets one. For a release, the facts must be those of the decision, too. Replaces the guest of the
+ * action by its present facts. */
 static bool is_current(const Turn *turn, ReconcileAction *action)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
@@ -389,8 +389,7 @@ static bool is_current(const Turn *turn, ReconcileAction *action)
                 return false;
         if (action->claim_id == 0)
                 return can_have_claim(turn, &action->consumer) &&
-                       !(action->domain && turn->work.order->started_only &&
-                         !action->domain->running);
+                       (!action->domain || reconcile_adopts(turn->work.order, action->domain));
         seen = find_seen(turn->run, action->claim_id);
         return seen && claims_get(turn->work.claims, action->claim_id, &claim, NULL) == 0 &&
                applies_to(action, seen, claim);

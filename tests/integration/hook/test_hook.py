@@ -163,6 +163,22 @@ class TestGuests(HookCase):
             self.place(guest, {})
         wait_until(lambda: self.agent.ctl('sync') and self.agent.claims() == [], 30, 'both claims to end', step=0.5)
 
+    def test_a_stopped_server_gets_its_claim_back(self):
+        """A lost database, or the first start of the agent, with a server that is off and has its allocations."""
+        guest = self.define('placed', vcpus=1, memory_mib=32)
+        self.define('free', vcpus=1, memory_mib=32)
+        self.place(guest, {self.agent.root(): {'VCPU': 4, 'MEMORY_MB': 64}})
+        self.agent.stop()
+        self.agent.lose_claims()
+        self.agent.start('synced')
+        wait_until(lambda: self.agent.claims(guest), 30, 'the claim')
+        self.assertEqual(self.claim_of(guest)['allocations'][0]['resources'], {'VCPU': 4, 'MEMORY_MB': 64})
+        self.assertEqual(len(self.agent.claims()), 1)
+        self.agent.ctl('sync')
+        self.claim_of(guest)
+        self.place(guest, {})
+        wait_until(lambda: self.agent.ctl('sync') and self.agent.claims() == [], 30, 'the end of the claim', step=0.5)
+
     def test_started_and_stopped_at_once(self):
         guest = self.define('brief')
         for _ in range(2):

@@ -225,16 +225,60 @@ static void test_unread(void **state)
         }
 }
 
+/* A new database, and guests that claim when they start. Placement shows whether one that is off
+ * was placed by another writer, which then cannot have its resources given out. */
+static void test_unread_guests_that_are_off(void **state)
+{
+        static const struct {
+                const char *name, *type;
+                bool here, complete, unread, away;
+                const char *actions;
+        } rows[] = {
+                { "placed", "unknown", true, true, true, false, "adopt g" },
+                { "placed, and another host had it", "unknown", true, true, true, true, "adopt g" },
+                { "on another host", "unknown", false, true, true, false, "" },
+                { "not all consumers were read", "unknown", true, false, true, false, "" },
+                { "no new database", "unknown", true, true, false, false, "" },
+                { "the agent wrote it for an earlier start", CLAIM_TYPE_GUEST, true, true, true,
+                  false, "" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                _cleanup_(look_done) Look look;
+                _cleanup_(placed_done) Placed placed = { .n = 0 };
+                const Uuid away = make_guest('g');
+
+                add_consumer(&placed, 'g', 2);
+                look_set_text(&placed.consumers[0]->type, rows[i].type);
+                placed.answers[0].here = rows[i].here;
+                look_begin(&look);
+                look.input.started_only = true;
+                look.input.unread = rows[i].unread;
+                look.input.complete = rows[i].complete;
+                look.input.access = AWAY;
+                look.input.answers = placed.answers;
+                look.input.n_answers = placed.n;
+                look.input.away = &away;
+                look.input.n_away = rows[i].away;
+                facts_guest(&look.facts, 'g', "")->running = false;
+                look_run(&look);
+                look_expect(&look, rows[i].name, rows[i].actions,
+                            rows[i].unread && !rows[i].complete ? RECONCILE_UNREAD : NULL);
+        }
+}
+
 /* A new database, a guest whose allocations are elsewhere, and a consumer of its project and size:
  * only the consumer of a migration is counted by the claim of the guest. */
 static void test_unread_migration(void **state)
 {
         static const struct {
                 const char *type, *actions;
+                bool off; /* the guest is off, and claims when it starts */
         } rows[] = {
-                { "unknown", "adopt g" },
-                { "MIGRATION", "adopt g" },
-                { "INSTANCE", "adopt g, place " },
+                { "unknown", "adopt g", .off = false },
+                { "MIGRATION", "adopt g", .off = false },
+                { "INSTANCE", "adopt g, place ", .off = false },
+                { "MIGRATION", "place ", .off = true },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -253,7 +297,8 @@ static void test_unread_migration(void **state)
                 look.input.complete = true;
                 look.input.answers = placed.answers;
                 look.input.n_answers = placed.n;
-                facts_guest(&look.facts, 'g', "");
+                look.input.started_only = rows[i].off;
+                facts_guest(&look.facts, 'g', "")->running = !rows[i].off;
                 look_run(&look);
                 if (strncmp(look.actions, rows[i].actions, strlen(rows[i].actions)) != 0 ||
                     look.result.n_actions != (strchr(rows[i].actions, ',') ? 2 : 1))
@@ -261,4 +306,5 @@ static void test_unread_migration(void **state)
         }
 }
 
-TEST_MAIN(test_pairs, test_known_migration_is_read_again, test_unread, test_unread_migration)
+TEST_MAIN(test_pairs, test_known_migration_is_read_again, test_unread,
+          test_unread_guests_that_are_off, test_unread_migration)

@@ -276,6 +276,8 @@ typedef struct Crowd {
         HostDomain domains[N_GUESTS];
         HostFacts facts;
         ClaimService service;
+        ConsumerRead answers[N_GUESTS]; /* without holdings */
+        bool started_only;
         unsigned n_turns; /* turns of the last comparison */
 } Crowd;
 
@@ -334,6 +336,9 @@ static void crowd_compare(Crowd *crowd, void (*change)(Crowd *crowd))
                                  .access = RECONCILE_NO_PLACEMENT,
                                  .unread = claims_is_unread(crowd->service.claims),
                                  .complete = true,
+                                 .started_only = crowd->started_only,
+                                 .answers = crowd->answers,
+                                 .n_answers = crowd->started_only ? N_GUESTS : 0,
                                  .recent = crowd->service.comparison.recent,
                                  .n_recent = crowd->service.comparison.n_recent };
         _cleanup_(claim_reconcile_freep) ClaimReconcile *run = NULL;
@@ -399,6 +404,25 @@ static void test_adopts_in_turns(void **state)
         crowd_compare(&crowd, NULL);
         assert_false(claims_is_unread(crowd.fixture->claims));
         assert_int_equal(crowd_count(&crowd), N_GUESTS - 1);
+        crowd_done(&crowd);
+}
+
+/* A new database, and guests that claim when they start. Those that are off and were placed are
+ * adopted in later turns, too. */
+static void test_adopts_guests_that_are_off_in_turns(void **state)
+{
+        Crowd crowd;
+
+        crowd_open(&crowd, *state);
+        crowd.started_only = true;
+        for (size_t i = 0; i < N_GUESTS; i++) {
+                crowd.domains[i].running = false;
+                crowd.answers[i] = (ConsumerRead){ .consumer = crowd_uuid(i), .here = true };
+        }
+        crowd_compare(&crowd, NULL);
+        assert_true(crowd.n_turns > 1);
+        assert_int_equal(crowd_count(&crowd), N_GUESTS);
+        assert_false(claims_is_unread(crowd.fixture->claims));
         crowd_done(&crowd);
 }
 
@@ -479,7 +503,8 @@ static void test_release_is_left_out_for_a_guest_that_came(void **state)
 }
 
 TEST_MAIN_WITH(fixture_setup, fixture_teardown, test_acts, test_wanted, test_complete,
-               test_check_with_a_change_and_a_problem, test_adopts_in_turns, test_releases_in_turns,
+               test_check_with_a_change_and_a_problem, test_adopts_in_turns,
+               test_adopts_guests_that_are_off_in_turns, test_releases_in_turns,
                test_release_is_left_out_for_a_guest_that_came,
                test_a_poll_is_older_than_the_end_of_a_claim,
                test_a_poll_is_older_than_the_end_of_a_migrations_claim)
