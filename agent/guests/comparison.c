@@ -216,6 +216,22 @@ static void forget_recent(ClaimComparison *comparison)
         comparison->n_recent = n;
 }
 
+/* Drops guests of other hosts that run here now, or are not defined here any more: one that comes
+ * back is a new guest. */
+static void forget_away(ClaimComparison *comparison)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < comparison->n_away; i++) {
+                const HostDomain *domain =
+                        host_facts_find_domain(&comparison->facts, &comparison->away[i]);
+
+                if (comparison->guests->guests_unknown || (domain && !domain->running))
+                        comparison->away[n++] = comparison->away[i];
+        }
+        comparison->n_away = n;
+}
+
 /* Takes references of both polls and makes their facts. Returns false if memory is short, with the
  * old polls still in place. */
 static bool set_polls(ClaimService *service, const Snapshot *snapshot, const Snapshot *guests)
@@ -243,6 +259,7 @@ static bool set_polls(ClaimService *service, const Snapshot *snapshot, const Sna
         comparison->guests = (Snapshot *)guests;
         comparison->facts = facts;
         forget_recent(comparison);
+        forget_away(comparison);
         claim_service_mark_released(comparison);
         service->facts = &comparison->facts;
         service->n_facts++;

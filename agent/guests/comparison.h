@@ -42,8 +42,8 @@ static inline bool claim_service_can_have_other(const ClaimService *service, con
  * this. */
 void claim_service_note_stopped(ClaimService *service, const Uuid *guest);
 
-/* Sets the guests that other hosts have now, by Placement's data: see claims/reconcile.h. Takes the
- * array. */
+/* Sets the guests that other hosts have now, by Placement's data: see claims/reconcile.h. A poll
+ * that shows a guest running, or not at all, removes it from the list. Takes the array. */
 void claim_service_set_away(ClaimService *service, Uuid *guests, size_t n_guests);
 
 /* A comparison of claims and guests, which repairs differences (claims/reconcile.h). It runs once

@@ -112,6 +112,15 @@ static void test_database_folder_is_missing(void **state)
         claim_service_free(service);
 }
 
+static Snapshot *poll_guest(const char *state)
+{
+        _cleanup_free_ char *domain = text_format("\"domains\": [{\"uuid\": \"" GUEST
+                                                  "\", \"name\": \"g\", \"state\": \"%s\"}]",
+                                                  state);
+
+        return host_new(state ? domain : "");
+}
+
 /* Checks whether the consumer has a guest that would get a claim. The agent must keep the
  * allocations of such a guest. */
 static void test_has_guest(void **state)
@@ -129,12 +138,7 @@ static void test_has_guest(void **state)
 
         assert_int_equal(uuid_from_text(GUEST, &guest), 0);
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_free_ char *domain =
-                        text_format("\"domains\": [{\"uuid\": \"" GUEST
-                                    "\", \"name\": \"g\", \"state\": \"%s\"}]",
-                                    cases[i].state);
-                _cleanup_(snapshot_unrefp) Snapshot *snapshot =
-                        host_new(cases[i].state ? domain : "");
+                _cleanup_(snapshot_unrefp) Snapshot *snapshot = poll_guest(cases[i].state);
                 ClaimService *service = open_service(*state);
                 const ClaimSettings settings = { .driver = &driver,
                                                  .started_only = cases[i].started_only };
@@ -146,6 +150,42 @@ static void test_has_guest(void **state)
                 claim_service_set_away(service, away, cases[i].away);
                 if (cases[i].stops)
                         claim_service_note_stopped(service, &guest);
+                if (claim_service_has_guest(service, &guest) != cases[i].has)
+                        fail_msg("case %zu", i);
+                claim_service_free(service);
+        }
+}
+
+/* A guest that another host had can come back while it is off. A poll that shows it running, or
+ * not at all, ends the knowledge of an audit. */
+static void test_a_guest_that_was_away_comes_back(void **state)
+{
+        static const struct {
+                const char
+                        *between; /* state of the guest in another poll; NULL: it is not defined */
+                bool unknown;     /* the other poll does not know the guests */
+                bool has;
+        } cases[] = { { "shutoff", .has = false },
+                      { NULL, .has = true },
+                      { NULL, .unknown = true },
+                      { "running", .has = true } };
+        Uuid guest = UUID_NULL;
+
+        assert_int_equal(uuid_from_text(GUEST, &guest), 0);
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(snapshot_unrefp) Snapshot *first = poll_guest("shutoff"),
+                                                    *between = poll_guest(cases[i].between),
+                                                    *last = poll_guest("shutoff");
+                ClaimService *service = open_service(*state);
+                Uuid *away = calloc(1, sizeof(Uuid));
+
+                away[0] = guest;
+                claim_service_set_snapshot(service, first, NULL);
+                claim_service_set_away(service, away, 1);
+                assert_false(claim_service_has_guest(service, &guest));
+                between->guests_unknown = cases[i].unknown;
+                claim_service_set_snapshot(service, between, NULL);
+                claim_service_set_snapshot(service, last, NULL);
                 if (claim_service_has_guest(service, &guest) != cases[i].has)
                         fail_msg("case %zu", i);
                 claim_service_free(service);
@@ -182,4 +222,5 @@ static void test_consumer_is_locked_once(void **state)
 
 TEST_MAIN_WITH(fixture_setup, fixture_teardown, test_notify_does_not_close_the_database,
                test_results, test_database_folder_is_missing, test_has_guest,
-               test_changed_expiry_keeps_the_database_open, test_consumer_is_locked_once)
+               test_a_guest_that_was_away_comes_back, test_changed_expiry_keeps_the_database_open,
+               test_consumer_is_locked_once)
