@@ -349,6 +349,19 @@ void retained_clear(Retained *retained, ProviderTree *tree)
         }
 }
 
+void retained_close(const Retained *retained, ProviderTree *tree)
+{
+        for (size_t i = 0; i < retained->n_items; i++) {
+                const RetainedItem *item = &retained->items[i];
+                Provider *provider = provider_tree_find(tree, &item->provider);
+                Inventory *record =
+                        provider ? provider_find_inventory(provider, item->resource_class) : NULL;
+
+                if (item->active && record)
+                        record->reserved = record->total;
+        }
+}
+
 static bool is_wanted(const Retained *retained, const Uuid *provider)
 {
         for (size_t i = 0; i < retained->n_wanted; i++)
@@ -526,8 +539,10 @@ static void settle(Retained *retained, const RetainedTrees *trees, const Provide
 
         for (size_t i = 0; i < retained->n_items; i++) {
                 RetainedItem *item = &retained->items[i];
+                bool stays = trees->old_shape &&
+                             find_record(tree, &item->provider, item->resource_class);
 
-                if (item->active && !item->seen) {
+                if (item->active && !item->seen && !stays) {
                         item->active = false;
                         retained->changed = true;
                         log_end(item, find_record(tree, &item->provider, item->resource_class),
@@ -572,6 +587,8 @@ static int apply_to(Retained *retained, const RetainedTrees *trees, const Provid
 int retained_apply(Retained *retained, const RetainedTrees *trees, ProviderTree *tree,
                    Error *reterr)
 {
+        if (trees->old_shape)
+                retained_close(retained, tree);
         for (size_t i = 0; i < trees->before->n_providers; i++) {
                 const Provider *provider = trees->before->providers[i];
 

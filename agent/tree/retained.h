@@ -41,6 +41,9 @@ DEFINE_CLEANUP(Retained *, retained_free);
  * the device ledger edit the tree. */
 void retained_clear(Retained *retained, ProviderTree *tree);
 
+/* Reserves all of each retained inventory that tree has. For a tree without retained_apply(). */
+void retained_close(const Retained *retained, ProviderTree *tree);
+
 /* Adds a provider to those whose allocations are read. For use between retained_clear() and
  * retained_apply(). Returns -ENOMEM on failure. */
 int retained_want(Retained *retained, const Uuid *provider);
@@ -66,17 +69,19 @@ typedef struct RetainedTrees {
         const ProviderTree *before; /* base without reservations of cordons and of retentions */
         const Snapshot *snapshot;   /* for the names of guests */
         const Uuid *root;
-        bool known; /* base was read from Placement; otherwise nothing is stored or logged */
+        bool known;     /* base was read from Placement; otherwise nothing is stored or logged */
+        bool old_shape; /* tree waits for a reshape, so it can have inventories that the host lost
+                         */
 } RetainedTrees;
 
 /* Puts each inventory of before (not NULL) that tree lacks back into tree, with all of it reserved,
  * if it is in use or might be. Only inventories of root and of its descendants count. The provider
  * and its parents come back with the inventory. The inventory is not retained if another provider
  * of tree has the name of one of these, or if its fields are invalid. Providers that lack an
- * inventory are those that retained_ask() returns. The caller calls it when all other parts of the
- * tree are made. If base was read from Placement, logs the begin and end of each retention, and
- * writes the file; a failure is logged, and the next call tries again. Returns -ENOMEM on
- * failure. */
+ * inventory are those that retained_ask() returns. In an old shape, the retained inventories of
+ * tree stay retained. The caller calls it when all other parts of the tree are made. If base was
+ * read from Placement, logs the begin and end of each retention, and writes the file; a failure is
+ * logged, and the next call tries again. Returns -ENOMEM on failure. */
 int retained_apply(Retained *retained, const RetainedTrees *trees, ProviderTree *tree,
                    Error *reterr);
 

@@ -4,9 +4,10 @@
  * one, and each part edits the copy in a fixed order. Before the driver edits the copy, the
  * reservations of device cordons and of retained inventories are removed (cordon_clear(),
  * retained_clear()). Afterwards they are applied again. So the driver and the device watch do not
- * see the reservations in a tree of Placement. A reshape with consumers retains no inventory
- * (make_before()). The functions that decide about the local disk are pure, and so are those that
- * derive trees for the claims and for nova-compute. The tracker and the reshape call this file. */
+ * see the reservations in a tree of Placement. A reshape with consumers retains no further
+ * inventory (make_before()). The functions that decide about the local disk are pure, and so are
+ * those that derive trees for the claims and for nova-compute. The tracker and the reshape call
+ * this file. */
 
 #include "agent/tree/tree-maker.h"
 
@@ -152,9 +153,8 @@ static void edit_local_disk(const TreeMaker *maker, const ProviderTree *base, Pr
 /* Removes the reservations of retained inventories from tree, a copy of base without those of
  * device cordons. Sets *ret to base itself (borrowed) if tree still equals it, else to a copy of
  * tree, which *ret_copy owns. Leaves *ret NULL without maker->retained, and for a reshape with
- * consumers. In such a reshape the driver keeps the allocated inventories itself. They must not be
- * reserved until the consumers have moved, because Placement checks the capacity of each amount
- * that it writes. */
+ * consumers. In such a reshape the allocated inventories stay (keep_in_use()), and the retained
+ * ones stay reserved. reshape_image_open() opens those of consumers that the request writes. */
 static int make_before(const TreeMaker *maker, const DriverReshape *reshape,
                        const ProviderTree *base, ProviderTree *tree, const ProviderTree **ret,
                        ProviderTree **ret_copy)
@@ -226,7 +226,8 @@ static int keep_in_use(const Allocations *consumers, const ProviderTree *base, P
 
 /* Makes the published tree from the driver's tree. The order is fixed: devices, cordons, files of
  * the operator, retained inventories, foreign traits. In a reshape with consumers, trees->before is
- * NULL: no inventory is retained, but those that the moved consumers and the others use stay. */
+ * NULL: no other inventory is retained, but those that the moved consumers and the others use stay.
+ */
 static int finish(const TreeMaker *maker, const RetainedTrees *trees, const DriverReshape *reshape,
                   ProviderTree *tree, Error *reterr)
 {
@@ -248,6 +249,8 @@ static int finish(const TreeMaker *maker, const RetainedTrees *trees, const Driv
                 r = error_oom(reterr);
         if (r >= 0 && retained)
                 r = retain(maker, trees, tree, reterr);
+        else if (r >= 0 && maker->retained)
+                retained_close(maker->retained, tree);
         if (r >= 0 && keep_foreign(maker, trees->base, tree) < 0)
                 r = error_oom(reterr);
         return r;
@@ -300,6 +303,7 @@ int tree_maker_make(const TreeMaker *maker, const Snapshot *snapshot, const Prov
                 return updated;
         }
         edit_local_disk(maker, base, tree, &made);
+        trees.old_shape = updated == DRIVER_RESHAPE_NEEDED;
         r = finish(maker, &trees, reshape, tree, reterr);
         if (r < 0)
                 return r;

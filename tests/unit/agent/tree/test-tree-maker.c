@@ -5,12 +5,15 @@
 
 #include "agent/tree/tree-maker.h"
 
+#include "base/text.h"
 #include "drivers/update.h"
+#include "tests/fixtures/claims.h"
+#include "tests/fixtures/scratch-folder.h"
 #include "tests/fixtures/tree.h"
 
 #define POOL "nfs DISK_GB=900 +MISC_SHARES_VIA_AGGREGATE @A"
 
-static bool diskless;
+static bool diskless, must_reshape;
 
 int provider_update(const HostConfig *config, const Snapshot *snapshot, const DeviceFacts *known,
                     ProviderTree *tree, const char *nodename, DriverReshape *reshape, Error *reterr)
@@ -19,13 +22,16 @@ int provider_update(const HostConfig *config, const Snapshot *snapshot, const De
         Inventory disk = INVENTORY_DEFAULT(50);
 
         disk.reserved = 2;
+        if (must_reshape && !(reshape && reshape->consumers))
+                return DRIVER_RESHAPE_NEEDED;
         if (!diskless)
                 assert_int_equal(provider_set_inventory(root, "DISK_GB", &disk), 0);
         return provider_set_inventory(root, "VCPU", &INVENTORY_DEFAULT(8));
 }
 
 /* Makes the tree of "host" from base, a tree in one line. */
-static int make(TreeMaker *maker, const char *base, MadeTree *ret, Error *reterr)
+static int make(TreeMaker *maker, const char *base, DriverReshape *reshape, MadeTree *ret,
+                Error *reterr)
 {
         _cleanup_(provider_tree_freep) ProviderTree *remote = make_tree(base);
         static const HostConfig config;
@@ -35,7 +41,7 @@ static int make(TreeMaker *maker, const char *base, MadeTree *ret, Error *reterr
         maker->nodename = "host";
         if (!maker->config)
                 maker->config = &config;
-        return tree_maker_make(maker, &host, remote, true, NULL, ret, reterr);
+        return tree_maker_make(maker, &host, remote, true, reshape, ret, reterr);
 }
 
 static void assert_tree(ProviderTree *tree, const char *expected, const char *about)
@@ -125,8 +131,9 @@ static void test_local_disk(void **state)
 
                 tree_maker_note_pool(&maker, pools);
                 diskless = rows[i].diskless;
-                assert_int_equal(
-                        make(&maker, rows[i].present ? "host DISK_GB=50" : "host", &made, NULL), 0);
+                assert_int_equal(make(&maker, rows[i].present ? "host DISK_GB=50" : "host", NULL,
+                                      &made, NULL),
+                                 0);
                 if (made.local_disk != rows[i].expected ||
                     (rows[i].words && strcmp(made.local_disk_words, rows[i].words) != 0) ||
                     !made.local_disk_words[0] != (made.local_disk == LOCAL_DISK_OFFERED))
@@ -171,7 +178,7 @@ static void test_local_disk_while_pools_are_unread(void **state)
                 MadeTree made;
 
                 tree_maker_note_pool(&maker, pools);
-                assert_int_equal(make(&maker, rows[i].base, &made, NULL), 0);
+                assert_int_equal(make(&maker, rows[i].base, NULL, &made, NULL), 0);
                 if (made.local_disk != rows[i].expected ||
                     strcmp(made.local_disk_words, rows[i].words) != 0)
                         fail_msg("row %zu: %d, %s", i, (int)made.local_disk, made.local_disk_words);
@@ -203,7 +210,7 @@ static void test_base(void **state)
                 Error error = ERROR_NULL;
                 MadeTree made;
 
-                assert_int_equal(make(&maker, rows[i].base, &made, &error), rows[i].r);
+                assert_int_equal(make(&maker, rows[i].base, NULL, &made, &error), rows[i].r);
                 assert_non_null(strstr(error.text, rows[i].words));
                 if (rows[i].r == 0)
                         assert_tree(made.tree, rows[i].expected, rows[i].base);
@@ -232,7 +239,7 @@ static void test_a_foreign_trait_does_not_hide_a_cordon(void **state)
                                 assert_int_equal(cordon_set(cordon, NULL, &root, "", "", "ann",
                                                             NULL, 1, NULL),
                                                  0);
-                        assert_int_equal(make(&maker, bases[i], &made, NULL), 0);
+                        assert_int_equal(make(&maker, bases[i], NULL, &made, NULL), 0);
                         host = provider_tree_find(made.tree, &root);
                         assert_int_equal(string_set_contains(&host->traits, CORDON_TRAIT),
                                          i == 1 || cordoned);
@@ -254,6 +261,48 @@ static void test_a_root_of_another_name_is_refused(void **state)
         assert_int_equal(tree_maker_make(&maker, &host, remote, true, NULL, &made, &error),
                          -EEXIST);
         assert_non_null(strstr(error.text, "is named \"old\" in Placement"));
+}
+
+/* Before and in a reshape the tree can have capacity that the host lost, so it stays reserved. The
+ * former amount comes back with the host's capacity. */
+static void test_a_reshape_opens_no_retained_inventory(void **state)
+{
+        static const struct {
+                const char *about;
+                bool must_reshape, moves;
+                const char *expected;
+        } rows[] = {
+                { "before", true, false, "host VGPU=4/4" },
+                { "before, again", true, false, "host VGPU=4/4" },
+                { "in it", true, true, "host VGPU=4/4 VCPU=8 DISK_GB=50/2" },
+                { "after it", false, false, "host VGPU=4/1 VCPU=8 DISK_GB=50/2" },
+        };
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_(retained_freep) Retained *retained = NULL;
+        _cleanup_(allocations_freep) Allocations *guests = NULL;
+        const Uuid root = make_uuid("host");
+        _cleanup_free_ char *file = text_format(
+                "{\"format\": \"compute-agent-retained/1\", \"inventories\": [{\"provider\": \"%s\", "
+                "\"name\": \"host\", \"class\": \"VGPU\", \"reserved\": 1, \"active\": true}]}",
+                root.text);
+        TreeMaker maker = { 0 };
+
+        assert_int_equal(allocations_new(&guests), 0);
+        fixture_hold(&guests, make_uuid("guest"), root, "VGPU", 1);
+        scratch_write(folder, "retained.json", file);
+        assert_int_equal(retained_new(&retained, folder, false, NULL), 0);
+        maker.retained = retained;
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                DriverReshape reshape = { .consumers = guests };
+                MadeTree made;
+
+                must_reshape = rows[i].must_reshape;
+                assert_int_equal(
+                        make(&maker, "host VGPU=4/4", rows[i].moves ? &reshape : NULL, &made, NULL),
+                        0);
+                assert_tree(made.tree, rows[i].expected, rows[i].about);
+        }
+        must_reshape = false;
 }
 
 #define GPU  "cn1_pci_0000_41_00_0"
@@ -291,4 +340,4 @@ static void test_trees_of_nova(void **state)
 
 TEST_MAIN(test_local_disk, test_local_disk_while_pools_are_unread, test_base,
           test_a_foreign_trait_does_not_hide_a_cordon, test_a_root_of_another_name_is_refused,
-          test_trees_of_nova)
+          test_a_reshape_opens_no_retained_inventory, test_trees_of_nova)
