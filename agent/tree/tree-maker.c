@@ -5,7 +5,7 @@
  * reservations of device cordons and of retained inventories are removed (cordon_clear(),
  * retained_clear()). Afterwards they are applied again. So the driver and the device watch do not
  * see the reservations in a tree of Placement. A reshape with consumers retains no further
- * inventory (make_before()). The functions that decide about the local disk are pure, and so are
+ * inventory (finish()). The functions that decide about the local disk are pure, and so are
  * those that derive trees for the claims and for nova-compute. The tracker and the reshape call
  * this file. */
 
@@ -152,18 +152,13 @@ static void edit_local_disk(const TreeMaker *maker, const ProviderTree *base, Pr
 
 /* Removes the reservations of retained inventories from tree, a copy of base without those of
  * device cordons. Sets *ret to base itself (borrowed) if tree still equals it, else to a copy of
- * tree, which *ret_copy owns. Leaves *ret NULL without maker->retained, and for a reshape with
- * consumers. In such a reshape the allocated inventories stay (keep_in_use()), and the retained
- * ones stay reserved. reshape_image_open() opens those of consumers that the request writes. */
-static int make_before(const TreeMaker *maker, const DriverReshape *reshape,
-                       const ProviderTree *base, ProviderTree *tree, const ProviderTree **ret,
-                       ProviderTree **ret_copy)
+ * tree, which *ret_copy owns. Leaves *ret NULL without maker->retained. */
+static int make_before(const TreeMaker *maker, const ProviderTree *base, ProviderTree *tree,
+                       const ProviderTree **ret, ProviderTree **ret_copy)
 {
         if (!maker->retained)
                 return 0;
         retained_clear(maker->retained, tree);
-        if (reshape && reshape->consumers)
-                return 0;
         *ret = base;
         if (base && provider_tree_equal(base, tree))
                 return 0;
@@ -225,32 +220,32 @@ static int keep_in_use(const Allocations *consumers, const ProviderTree *base, P
 }
 
 /* Makes the published tree from the driver's tree. The order is fixed: devices, cordons, files of
- * the operator, retained inventories, foreign traits. In a reshape with consumers, trees->before is
- * NULL: no other inventory is retained, but those that the moved consumers and the others use stay.
- */
+ * the operator, retained inventories, foreign traits. A reshape with consumers retains no further
+ * inventory, but keeps those that the moved consumers and the others use. The retained ones stay
+ * reserved: reshape_image_open() opens those of consumers that the request writes. */
 static int finish(const TreeMaker *maker, const RetainedTrees *trees, const DriverReshape *reshape,
                   ProviderTree *tree, Error *reterr)
 {
-        const Retained *retained = trees->before ? maker->retained : NULL;
+        bool moves = reshape && reshape->consumers;
         int r = 0;
 
         if (maker->device_watch)
                 r = device_watch_apply(maker->device_watch,
                                        maker->claims ? maker->get_claims(maker->claims) : NULL,
-                                       trees, retained, tree, reterr);
+                                       trees, maker->retained, tree, reterr);
         if (r >= 0 && maker->cordon)
                 r = cordon_apply(maker->cordon, tree, &maker->root, trees->known, reterr);
         if (r >= 0 && maker->provider_config)
                 r = provider_config_apply(maker->provider_config, tree, trees->base, trees->known,
                                           reterr);
-        if (r >= 0 && reshape && reshape->consumers && trees->base &&
+        if (r >= 0 && moves && trees->base &&
             (keep_in_use(reshape->consumers, trees->base, tree) < 0 ||
              keep_in_use(reshape->others, trees->base, tree) < 0))
                 r = error_oom(reterr);
-        if (r >= 0 && retained)
-                r = retain(maker, trees, tree, reterr);
-        else if (r >= 0 && maker->retained)
+        if (r >= 0 && moves && maker->retained)
                 retained_close(maker->retained, tree);
+        else if (r >= 0 && trees->before)
+                r = retain(maker, trees, tree, reterr);
         if (r >= 0 && keep_foreign(maker, trees->base, tree) < 0)
                 r = error_oom(reterr);
         return r;
@@ -289,7 +284,7 @@ int tree_maker_make(const TreeMaker *maker, const Snapshot *snapshot, const Prov
                 return r;
         if (maker->cordon)
                 cordon_clear(maker->cordon, tree, &maker->root, known);
-        if (make_before(maker, reshape, base, tree, &trees.before, &before) < 0)
+        if (make_before(maker, base, tree, &trees.before, &before) < 0)
                 return error_oom(reterr);
         if (reshape)
                 reshape->before = trees.before;

@@ -35,7 +35,7 @@ static int make(TreeMaker *maker, const char *base, DriverReshape *reshape, Made
 {
         _cleanup_(provider_tree_freep) ProviderTree *remote = make_tree(base);
         static const HostConfig config;
-        const Snapshot host = { 0 };
+        const Snapshot host = { .nodename = (char *)"host" };
 
         maker->root = make_uuid("host");
         maker->nodename = "host";
@@ -305,6 +305,46 @@ static void test_a_reshape_opens_no_retained_inventory(void **state)
         must_reshape = false;
 }
 
+#define NIC "host_0000:06:00.0"
+
+/* A missing device that is in use in Placement only stays as Placement has it, and expected, also
+ * in the tree of a reshape. */
+static void test_a_reshape_keeps_a_missing_device(void **state)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_(retained_freep) Retained *retained = NULL;
+        _cleanup_(device_watch_freep) DeviceWatch *watch = NULL;
+        _cleanup_(allocations_freep) Allocations *guests = NULL;
+        const Uuid root = make_uuid("host"), nic = make_uuid(NIC);
+        _cleanup_free_ char *file = text_format(
+                "{\"format\": \"" DEVICE_LEDGER_FORMAT "\", \"devices\": [{\"name\": \"" NIC
+                "\", \"provider\": \"%s\", "
+                "\"parent\": \"%s\", \"class\": \"CUSTOM_NIC\", \"total\": 1, \"reserved\": 0, "
+                "\"traits\": [\"CUSTOM_OLD\"], \"members\": [], \"boot_id\": \"%s\", "
+                "\"config\": \"%s\", \"missing\": true, \"withheld\": true}]}",
+                nic.text, root.text, root.text, root.text);
+        const HostConfig config = { 0 };
+        DriverReshape reshape = { 0 };
+        TreeMaker maker = { 0 };
+        MadeTree made;
+
+        assert_int_equal(allocations_new(&guests), 0);
+        scratch_write(folder, "devices.json", file);
+        assert_int_equal(retained_new(&retained, folder, true, NULL), 0);
+        assert_int_equal(device_watch_new(&watch, folder, &config, NULL, 0, true, NULL), 0);
+        maker.retained = retained;
+        maker.device_watch = watch;
+        reshape.consumers = guests;
+        assert_int_equal(make(&maker, "host; " NIC "<host CUSTOM_NIC=1/1/1/1/1/2.0 +CUSTOM_NEW @A",
+                              &reshape, &made, NULL),
+                         0);
+        assert_int_equal(watch->ledger.n_devices, 1);
+        assert_tree(made.tree,
+                    "host VCPU=8 DISK_GB=50/2; " NIC
+                    "<host CUSTOM_NIC=1/1/1/1/1/2.0 +CUSTOM_NEW @A",
+                    "reshape");
+}
+
 #define GPU  "cn1_pci_0000_41_00_0"
 #define CARD "cn1_0000:81:00.0"
 
@@ -340,4 +380,5 @@ static void test_trees_of_nova(void **state)
 
 TEST_MAIN(test_local_disk, test_local_disk_while_pools_are_unread, test_base,
           test_a_foreign_trait_does_not_hide_a_cordon, test_a_root_of_another_name_is_refused,
-          test_a_reshape_opens_no_retained_inventory, test_trees_of_nova)
+          test_a_reshape_opens_no_retained_inventory, test_a_reshape_keeps_a_missing_device,
+          test_trees_of_nova)
