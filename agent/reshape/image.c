@@ -8,12 +8,13 @@
  * removed is created again, with its traits and without its aggregates. The inventories that the
  * reshape changed, and the allocations of the consumers that it moved, must equal those after the
  * reshape. A difference means that another writer has changed them since, so the undo fails with
- * EBUSY and changes nothing in Placement. There are four exceptions. An inventory or provider that
+ * EBUSY and changes nothing in Placement. There are five exceptions. An inventory or provider that
  * the reshape created is removed even if its values differ now; only a use by another consumer is
  * EBUSY. A provider that the reshape removed and that exists again gets its old inventories and
  * traits. A provider that was moved again since keeps its parent. An inventory that has its old
  * total again keeps its values: reshape_image_open() changed it, and the next tree changed it back.
- */
+ * An inventory that was there before and after the reshape, without moved allocations, keeps its
+ * values, too: the driver changes some of them at any time, such as the size of a pool. */
 
 #include "agent/reshape/image.h"
 
@@ -212,11 +213,25 @@ static bool records_equal(const Inventory *a, const Inventory *b)
         return a && b ? inventory_equal(a, b) : a == b;
 }
 
+/* Returns true if the reshape changed the amount of the inventory that a consumer has. */
+static bool has_moved(const ReshapeImage *image, const Uuid *provider, const char *resource_class)
+{
+        for (size_t i = 0; i < image->after.consumers->n_consumers; i++) {
+                const Consumer *after = image->after.consumers->consumers[i];
+                const Consumer *before = allocations_find(image->before.consumers, &after->uuid);
+
+                if (before && consumer_get(before, provider, resource_class) !=
+                                      consumer_get(after, provider, resource_class))
+                        return true;
+        }
+        return false;
+}
+
 /* Restores one inventory of a provider if the reshape changed it. after NULL: the reshape removed
  * the provider, and the old inventory is set without a comparison. An inventory that the reshape
  * created is removed without a comparison. */
-static int restore_record(const Provider *before, const Provider *after, Provider *current,
-                          const char *resource_class, Error *reterr)
+static int restore_record(const ReshapeImage *image, const Provider *before, const Provider *after,
+                          Provider *current, const char *resource_class, Error *reterr)
 {
         const Inventory *old = provider_find_inventory(before, resource_class);
         const Inventory *moved = after ? provider_find_inventory(after, resource_class) : NULL;
@@ -228,7 +243,8 @@ static int restore_record(const Provider *before, const Provider *after, Provide
                 provider_remove_inventory(current, resource_class);
                 return 0;
         }
-        if (moved && now && now->total == old->total && !records_equal(now, moved))
+        if (moved && !records_equal(now, moved) &&
+            ((now && now->total == old->total) || !has_moved(image, &before->uuid, resource_class)))
                 return 0;
         if (after && !records_equal(now, moved))
                 return error_setf(reterr, EBUSY, "Provider %s changed since the reshape",
@@ -236,17 +252,17 @@ static int restore_record(const Provider *before, const Provider *after, Provide
         return provider_set_inventory(current, resource_class, old) < 0 ? error_oom(reterr) : 0;
 }
 
-static int restore_records(const Provider *before, const Provider *after, Provider *current,
-                           Error *reterr)
+static int restore_records(const ReshapeImage *image, const Provider *before, const Provider *after,
+                           Provider *current, Error *reterr)
 {
         int r = 0;
 
         for (size_t i = 0; r >= 0 && i < before->n_inventories; i++)
-                r = restore_record(before, after, current, before->inventories[i].resource_class,
-                                   reterr);
+                r = restore_record(image, before, after, current,
+                                   before->inventories[i].resource_class, reterr);
         for (size_t i = 0; r >= 0 && after && i < after->n_inventories; i++)
-                r = restore_record(before, after, current, after->inventories[i].resource_class,
-                                   reterr);
+                r = restore_record(image, before, after, current,
+                                   after->inventories[i].resource_class, reterr);
         return r;
 }
 
@@ -267,7 +283,7 @@ static int restore_provider(const ReshapeImage *image, const Provider *before, P
                                       uuid_empty(&before->parent) ? NULL : &before->parent,
                                       &current, reterr);
         if (r >= 0)
-                r = restore_records(before, after, current, reterr);
+                r = restore_records(image, before, after, current, reterr);
         if (r < 0)
                 return r;
         if (!after && string_set_copy(&current->traits, &before->traits) < 0)

@@ -218,32 +218,32 @@ static void test_undo_of_a_move(void **state)
         allocations_free(shape.consumers);
 }
 
-/* The reshape opened an inventory of the port, and the next tree closed it again. */
-static void test_undo_after_an_inventory_was_open(void **state)
+/* The driver changes amounts that do not move, in the reshape and after it. Only an inventory whose
+ * allocations the reshape moved must be as it left it. */
+static void test_undo_after_an_inventory_changed_twice(void **state)
 {
         static const struct {
                 const char *now, *expected; /* NULL: EBUSY */
         } cases[] = {
-                { "host VCPU=8 | port<host CUSTOM_NET=5/5 | gpu<host VGPU=2",
-                  "host VCPU=8 VGPU=2 | port<host CUSTOM_NET=5/5" },
-                { "host VCPU=8 | port<host CUSTOM_NET=5 | gpu<host VGPU=2",
-                  "host VCPU=8 VGPU=2 | port<host CUSTOM_NET=5" },
-                { "host VCPU=8 | port<host CUSTOM_NET=1 | gpu<host VGPU=2",
-                  "host VCPU=8 VGPU=2 | port<host CUSTOM_NET=5/5" },
-                { "host VCPU=8 | port<host CUSTOM_NET=4 | gpu<host VGPU=2", NULL },
-                { "host VCPU=8 | port<host | gpu<host VGPU=2", NULL },
+                { "host DISK_GB=400 | a<host VGPU=1 | b<host VGPU=3",
+                  "host DISK_GB=500 | a<host VGPU=2 | b<host VGPU=2" },
+                { "host DISK_GB=300 | a<host VGPU=1 | b<host VGPU=3",
+                  "host DISK_GB=300 | a<host VGPU=2 | b<host VGPU=2" },
+                { "host DISK_GB=400 | a<host VGPU=9 | b<host VGPU=3", NULL },
+                { "host | a<host VGPU=1 | b<host VGPU=3", "host | a<host VGPU=2 | b<host VGPU=2" },
+                { "host DISK_GB=400 | a<host | b<host VGPU=3", NULL },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(reshape_image_done) ReshapeImage image = {
-                        .before = { make_tree("host VCPU=8 VGPU=2 | port<host CUSTOM_NET=5/5"),
-                                    make_consumers("") },
-                        .after = { make_tree("host VCPU=8 | port<host CUSTOM_NET=1 | "
-                                             "gpu<host VGPU=2"),
-                                   make_consumers("") },
+                        .before = { make_tree("host DISK_GB=500 | a<host VGPU=2 | b<host VGPU=2"),
+                                    make_consumers("guest host DISK_GB=9; guest a VGPU=1") },
+                        .after = { make_tree("host DISK_GB=400 | a<host VGPU=1 | b<host VGPU=3"),
+                                   make_consumers("guest host DISK_GB=9; guest b VGPU=1") },
                 };
                 _cleanup_(provider_tree_freep) ProviderTree *now = make_tree(cases[i].now);
-                _cleanup_(allocations_freep) Allocations *consumers = make_consumers("");
+                _cleanup_(allocations_freep) Allocations *consumers =
+                        make_consumers("guest host DISK_GB=9; guest b VGPU=1");
                 ReshapeShape shape = { 0 };
 
                 assert_int_equal(reshape_image_undo(&image, now, consumers, &shape, NULL),
@@ -255,6 +255,45 @@ static void test_undo_after_an_inventory_was_open(void **state)
                         if (!trees_equal(shape.tree, expected))
                                 fail_msg("%s", cases[i].now);
                 }
+                provider_tree_free(shape.tree);
+                allocations_free(shape.consumers);
+        }
+}
+
+/* The reshape opened an inventory of the port, and the next tree closed it again. */
+static void test_undo_after_an_inventory_was_open(void **state)
+{
+        static const struct {
+                const char *now, *expected;
+        } cases[] = {
+                { "host VCPU=8 | port<host CUSTOM_NET=5/5 | gpu<host VGPU=2",
+                  "host VCPU=8 VGPU=2 | port<host CUSTOM_NET=5/5" },
+                { "host VCPU=8 | port<host CUSTOM_NET=5 | gpu<host VGPU=2",
+                  "host VCPU=8 VGPU=2 | port<host CUSTOM_NET=5" },
+                { "host VCPU=8 | port<host CUSTOM_NET=1 | gpu<host VGPU=2",
+                  "host VCPU=8 VGPU=2 | port<host CUSTOM_NET=5/5" },
+                { "host VCPU=8 | port<host CUSTOM_NET=4 | gpu<host VGPU=2",
+                  "host VCPU=8 VGPU=2 | port<host CUSTOM_NET=4" },
+                { "host VCPU=8 | port<host | gpu<host VGPU=2", "host VCPU=8 VGPU=2 | port<host" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(reshape_image_done) ReshapeImage image = {
+                        .before = { make_tree("host VCPU=8 VGPU=2 | port<host CUSTOM_NET=5/5"),
+                                    make_consumers("") },
+                        .after = { make_tree("host VCPU=8 | port<host CUSTOM_NET=1 | "
+                                             "gpu<host VGPU=2"),
+                                   make_consumers("") },
+                };
+                _cleanup_(provider_tree_freep) ProviderTree *now = make_tree(cases[i].now),
+                                                            *expected =
+                                                                    make_tree(cases[i].expected);
+                _cleanup_(allocations_freep) Allocations *consumers = make_consumers("");
+                ReshapeShape shape = { 0 };
+
+                assert_int_equal(reshape_image_undo(&image, now, consumers, &shape, NULL), 0);
+                if (!trees_equal(shape.tree, expected))
+                        fail_msg("%s", cases[i].now);
                 provider_tree_free(shape.tree);
                 allocations_free(shape.consumers);
         }
@@ -306,4 +345,5 @@ static void test_open(void **state)
 }
 
 TEST_MAIN(test_there_and_back_in_json, test_malformed_image, test_undo, test_undo_of_a_move,
-          test_undo_after_an_inventory_was_open, test_open)
+          test_undo_after_an_inventory_changed_twice, test_undo_after_an_inventory_was_open,
+          test_open)
