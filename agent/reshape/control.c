@@ -618,12 +618,8 @@ static void on_published(Reporter *reporter, int result, const Error *error, voi
                 end_round(reshaper, result, error);
                 return;
         }
-        /* Without moves the image of an earlier attempt without an answer can still be in the
-         * folder. */
         if (reshaper->control->state_dir && reshaper->moves)
                 keep_image(reshaper->control->state_dir);
-        else if (reshaper->control->state_dir)
-                settle_image(reshaper->control->state_dir, reshaper->image.after.tree);
         provider_tree_free(reshaper->tree);
         reshaper->tree = provider_tree_ref(reshaper->image.after.tree);
         finish(reshaper, REPORT_DONE, error);
@@ -640,7 +636,8 @@ static void finish_lost_undo(Reshaper *reshaper)
 
 /* Makes the tree without consumers, to check whether an allocation has to move. Returns 1 with the
  * tree in the image if none has to move. The consumers of an earlier round stay in the image only
- * if Placement has the shape of that round. Returns 0 if an allocation has to move, and for an
+ * if Placement has the shape of that round. Its file is settled here, because the tree of this
+ * round withholds what was open in the request. Returns 0 if an allocation has to move, and for an
  * undo, which always reads the consumers. Returns a negative errno on failure. */
 static int probe(Reshaper *reshaper, Error *reterr)
 {
@@ -657,6 +654,8 @@ static int probe(Reshaper *reshaper, Error *reterr)
                 provider_tree_free(made.tree);
                 return 0;
         }
+        if (reshaper->control->state_dir)
+                settle_image(reshaper->control->state_dir, reporter_tree(reshaper->reporter));
         if (!reshaper->image.before.tree ||
             !is_reached(&reshaper->image, reporter_tree(reshaper->reporter)))
                 reshape_image_done(&reshaper->image);

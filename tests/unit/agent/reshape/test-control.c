@@ -26,6 +26,7 @@ static struct {
         bool cancels;       /* cancel after the consumers were gathered */
         bool stays;         /* VGPU cannot be moved */
         bool has_problem;   /* the driver has another problem */
+        bool closes;        /* the driver withholds the moved VGPU in its next tree */
         int cancelled;
 } world;
 
@@ -35,6 +36,9 @@ int provider_update(const HostConfig *config, const Snapshot *snapshot, const De
         Provider *root = provider_tree_find_name(tree, nodename), *gpu;
         const Uuid uuid = make_uuid("gpu");
 
+        gpu = provider_tree_find(tree, &uuid);
+        if (gpu && world.closes)
+                provider_find_inventory(gpu, "VGPU")->reserved = 4;
         if (!provider_find_inventory(root, "VGPU"))
                 return DRIVER_UPDATED;
         if (!reshape->consumers && !string_set_contains(&reshape->kept, "VGPU"))
@@ -326,13 +330,15 @@ static void test_rounds(void **state)
 }
 
 /* The first round conflicts, and nothing has to move in the second one. The result has the
- * consumers of the first round only if Placement has its shape. */
+ * consumers of the first round only if Placement has its shape, and so has the kept image. */
 static void test_a_round_without_moves_drops_an_earlier_decision(void **state)
 {
         static const struct {
                 const char *now; /* tree of Placement after the conflict */
-                bool kept;
-        } rows[] = { { "host VCPU=8", false }, { AFTER, true } };
+                bool kept, closes;
+        } rows[] = { { "host VCPU=8", false, false },
+                     { AFTER, true, false },
+                     { AFTER, true, true } };
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
                 const ReshapeState *kept;
@@ -342,6 +348,7 @@ static void test_a_round_without_moves_drops_an_earlier_decision(void **state)
                 begin_control(true);
                 kept = reshape_control_get_state(world.control);
                 fake_reporter.publishes.results[0] = REPORT_E_CONFLICT;
+                world.closes = rows[i].closes;
                 begin_reshape();
                 await_requests("RHS");
                 provider_tree_free(fake_reporter.mirror);
@@ -352,6 +359,7 @@ static void test_a_round_without_moves_drops_an_earlier_decision(void **state)
                 assert_non_null(kept->image.after.tree);
                 assert_int_equal(kept->image.after.consumers != NULL, rows[i].kept);
                 assert_int_equal(kept->document != NULL, rows[i].kept);
+                assert_int_equal(has_file("reshape.json"), rows[i].kept);
         }
 }
 
