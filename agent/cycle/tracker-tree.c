@@ -130,8 +130,8 @@ static int add_pools(const ProviderTree *tree, const ProviderTree *pools, Provid
         return r;
 }
 
-/* Passes the tree and the sharing providers to the claims. reshaped: the tree has its final shape,
- * so claims of an older shape move to their new providers first, except in a dry run. */
+/* Passes the tree and the sharing providers to the claims. reshaped: claims of an older shape move
+ * to the providers of the tree first, except in a dry run. */
 static void offer_tree(Tracker *tracker, bool reshaped)
 {
         _cleanup_(provider_tree_freep) ProviderTree *both = NULL, *pools = NULL;
@@ -168,10 +168,12 @@ static const ProviderTree *find_base(const Tracker *tracker)
 }
 
 /* Replaces the tree of the tracker, takes ownership of the new one, and passes it to the claims.
- * known: as in update_tree(). */
+ * Claims that did not follow the last reshape yet follow it also if the tree needs another one, as
+ * after an undo. known: as in update_tree(). */
 static void take_tree(Tracker *tracker, ProviderTree *tree, bool known)
 {
-        bool reshaped = !tracker->status.reshape_needed && known;
+        bool pending = reshape_control_get_state(tracker->reshape)->image.after.tree;
+        bool reshaped = (pending || !tracker->status.reshape_needed) && known;
 
         if (!tracker->tree || !provider_tree_equal(tracker->tree, tree))
                 cycle_pace_note_change(&tracker->pace, clock_usec(CLOCK_BOOTTIME));

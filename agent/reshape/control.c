@@ -154,6 +154,7 @@ void reshape_control_inherit(ReshapeControl *control, ReshapeControl *before)
         control->blocked = before->blocked;
         control->is_undo_lost = before->is_undo_lost;
         control->state.error = before->state.error;
+        control->state.image = TAKE_STRUCT(before->state.image);
 }
 
 void reshape_control_ask(ReshapeControl *control, ReshapeKind kind, const EventAuthor *by)
@@ -310,9 +311,10 @@ static void finish(Reshaper *reshaper, int result, const Error *error)
                 reshape_control_ask(control, reshaper->kind, &reshaper->by);
         control->is_made = reshaper->was_asked && reshaper->is_accepted;
         note_lost_undo(reshaper, result);
-        reshape_image_done(&control->state.image);
-        if (tree)
+        if (tree) {
+                reshape_image_done(&control->state.image);
                 control->state.image = TAKE_STRUCT(reshaper->image);
+        }
         control->reshaper = reshaper_free(reshaper);
         done(result, tree, &device_error, &words, userdata);
 }

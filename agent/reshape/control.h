@@ -33,8 +33,8 @@ ReshapeControl *reshape_control_free(ReshapeControl *control);
 DEFINE_CLEANUP(ReshapeControl *, reshape_control_free);
 
 /* Moves the results of another control of the same host to a new one: the classes that stay, the
- * error of the last reshape, and an undo without an answer. Requests are not moved. The other one
- * must not be used any more, except to free it. */
+ * error and the image of the last reshape, and an undo without an answer. Requests are not moved.
+ * The other one must not be used any more, except to free it. */
 void reshape_control_inherit(ReshapeControl *control, ReshapeControl *before);
 
 /* Requests a reshape for the next cycle, in place of an earlier request. RESHAPE_UNDO and
@@ -96,8 +96,8 @@ typedef struct ReshapeState {
         Error start_error;  /* reason why the reshape of the start failed; code 0: it did not, or is
                                still due. It stays */
         Error asked_error;  /* reason why the last requested undo or shown reshape failed */
-        ReshapeImage image; /* the reshape that ended last; empty if it failed or was only shown,
-                               and after reshape_control_drop_image() */
+        ReshapeImage image; /* the last reshape that Placement accepted; empty before one, and after
+                               reshape_control_drop_image() */
         json_t *document; /* the last decision about consumers in the form of agent/reshape/image.h;
                              NULL: none, or a later request made no such decision */
 } ReshapeState;

@@ -389,6 +389,20 @@ static void test_a_reshape_that_is_shown_sends_nothing(void **state)
         assert_false(has_file("reshape-pending.json"));
 }
 
+/* The claims have not followed the reshape yet (reshape_control_drop_image()). */
+static void test_the_image_stays_until_the_claims_follow(void **state)
+{
+        begin_control(true);
+        run();
+        reshape_control_ask(world.control, RESHAPE_SHOW, NULL);
+        run();
+        assert_non_null(reshape_control_get_state(world.control)->image.after.tree);
+        reload();
+        assert_non_null(reshape_control_get_state(world.control)->image.after.tree);
+        reshape_control_drop_image(world.control);
+        assert_null(reshape_control_get_state(world.control)->image.after.tree);
+}
+
 /* A shown reshape that fails keeps its reason, and drops the moves of an earlier one. A shown
  * reshape without moves drops them, too. */
 static void test_a_reshape_that_is_shown_replaces_the_last_answer(void **state)
@@ -699,7 +713,8 @@ static void test_alone(void **state)
 TEST_MAIN_WITH(set_up, tear_down, test_conditions_of_a_reshape, test_an_error_ends_with_the_need,
                test_rounds, test_a_round_without_moves_drops_an_earlier_decision,
                test_a_requested_reshape_after_the_start, test_a_reshape_that_is_shown_sends_nothing,
-               test_a_reshape_that_is_shown_replaces_the_last_answer, test_undo,
+               test_a_reshape_that_is_shown_replaces_the_last_answer,
+               test_the_image_stays_until_the_claims_follow, test_undo,
                test_a_lost_answer_is_settled_at_the_start,
                test_a_lost_answer_is_settled_in_the_next_cycle, test_a_lost_answer_of_an_undo,
                test_a_lost_answer_of_an_undo_before_a_reload, test_cancel,
