@@ -72,12 +72,28 @@ static int set_lookup(CURL *easy, const HttpConfig *config, const HttpEndpoint *
         return 0;
 }
 
+/* Makes curl trust the authorities of cafile and no other, and read them for each connection: the
+ * file can be replaced in place. Many builds of curl trust a folder of the system, too, unless
+ * CAPATH is NULL. A TLS library without such folders refuses that option. */
+static int set_authorities(CURL *easy, const HttpConfig *config)
+{
+#if LIBCURL_VERSION_NUM >= 0x075700
+        /* The default is a day. Curl before 7.87 keeps no authorities. */
+        EASY_SET(easy, CA_CACHE_TIMEOUT, 0L);
+#endif
+        if (!config->cafile)
+                return 0;
+        EASY_SET(easy, CAINFO, config->cafile);
+        curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
+        return 0;
+}
+
 static int set_tls(CURL *easy, const HttpConfig *config)
 {
         EASY_SET(easy, SSL_VERIFYPEER, config->insecure ? 0L : 1L);
         EASY_SET(easy, SSL_VERIFYHOST, config->insecure ? 0L : 2L);
-        if (config->cafile)
-                EASY_SET(easy, CAINFO, config->cafile);
+        if (set_authorities(easy, config) < 0)
+                return -ENOMEM;
         if (config->certfile)
                 EASY_SET(easy, SSLCERT, config->certfile);
         if (config->keyfile)

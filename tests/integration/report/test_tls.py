@@ -3,6 +3,8 @@
 
 import http.client
 import http.server
+import json
+import shutil
 import ssl
 import subprocess
 import threading
@@ -35,29 +37,49 @@ class _Forward(http.server.BaseHTTPRequestHandler):
         pass
 
 
+class _ForwardOnce(_Forward):
+    """Closes the connection after each answer."""
+
+    protocol_version = 'HTTP/1.0'
+
+
 class _Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
+
+    def get_request(self):
+        connection, address = self.socket.accept()
+        return self.context.wrap_socket(connection, server_side=True), address
 
     def handle_error(self, request, client_address):
         """Ignores the error, because the test expects the client to reject the certificate."""
 
 
 class TestTls(ReportCase):
-    def serve(self, certificate, client_ca=None):
-        """Starts an https server in front of Placement, and returns its endpoint."""
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(*certificate)
-        if client_ca:
-            context.verify_mode = ssl.CERT_REQUIRED
-            context.load_verify_locations(client_ca)
-        server = _Server(('127.0.0.1', 0), _Forward)
+    def start_server(self, certificate, handler=_Forward):
+        server = _Server(('127.0.0.1', 0), handler)
         server.target = self.placement.port
-        server.socket = context.wrap_socket(server.socket, server_side=True)
+        self.use(server, certificate)
         thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         self.addCleanup(server.server_close)
         self.addCleanup(server.shutdown)
+        return server
+
+    def use(self, server, certificate):
+        """Changes the certificate for new connections. A new context accepts no session of an earlier one."""
+        server.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        server.context.load_cert_chain(*certificate)
+
+    def endpoint(self, server):
         return 'https://127.0.0.1:%d' % server.server_address[1]
+
+    def serve(self, certificate, client_ca=None):
+        """Starts an https server in front of Placement, and returns its endpoint."""
+        server = self.start_server(certificate)
+        if client_ca:
+            server.context.verify_mode = ssl.CERT_REQUIRED
+            server.context.load_verify_locations(client_ca)
+        return self.endpoint(server)
 
     def test_a_known_certificate(self):
         certificate = make_certificate(self.folder, 'server', 'IP:127.0.0.1')
@@ -73,6 +95,36 @@ class TestTls(ReportCase):
         self.assertIn('has an issuer that this host does not trust; set cafile in [placement]', line['error'])
         self.assertEqual(self.publish(big_tree(), endpoint=endpoint, insecure=True)['outcome'],
                          'done')
+
+    def trusting(self, certificate, argv):
+        """Returns a command that runs with one certificate as the authorities of the system."""
+        system = self.scratch.folder('system')
+        shutil.copy(certificate, system / 'ca-certificates.crt')
+        subprocess.run(['openssl', 'rehash', str(system)], check=True, timeout=60)
+        return ['unshare', '-m', '--propagation', 'private', 'sh', '-ec', 'mount --bind "$0" /etc/ssl/certs; exec "$@"',
+                str(system), *argv]
+
+    def test_cafile_replaces_the_authorities_of_the_system(self):
+        certificate = make_certificate(self.folder, 'server', 'IP:127.0.0.1')
+        ours = make_certificate(self.folder, 'ours', 'IP:127.0.0.1')
+        endpoint = self.serve(certificate)
+        for options, outcome in (({}, 'done'), ({'cafile': ours[0]}, 'unreachable')):
+            argv = self.trusting(certificate[0], self.command(big_tree(), endpoint=endpoint, **options))
+            done = subprocess.run(argv, stdout=subprocess.PIPE, timeout=120, check=True)
+            line = json.loads(done.stdout)
+            self.assertEqual(line['outcome'], outcome, line['error'])
+        self.assertIn('has an issuer that this host does not trust', line['error'])
+
+    def test_cafile_is_replaced_in_place(self):
+        """The server and cafile get another authority while the client runs."""
+        old, new = (make_certificate(self.folder, name, 'IP:127.0.0.1') for name in ('old', 'new'))
+        cafile = shutil.copy(old[0], self.folder / 'ca.pem')
+        server = self.start_server(old, _ForwardOnce)
+        with self.stepped(big_tree(), endpoint=self.endpoint(server), cafile=cafile) as publish:
+            self.use(server, new)
+            shutil.copy(new[0], cafile)
+            line = publish()
+        self.assertEqual(line['outcome'], 'done', line['error'])
 
     def test_the_certificate_of_another_host(self):
         certificate = make_certificate(self.folder, 'server', 'DNS:placement.example')
