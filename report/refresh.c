@@ -136,7 +136,7 @@ static int check_root(const Refresh *refresh, const PlacementProviders *provider
                 return REPORT_DONE;
         error_setf(
                 reterr, EEXIST,
-                "Placement has this host (%s) as \"%.60s\", not as \"%.60s\". If another host has the old name, this host is a clone of it: remove compute_id and the other files of state_dir. If not, restore the old name of the host, or run \"computectl identity rename\"",
+                "Placement has this host (%s) as \"%.60s\", not as \"%.60s\". Nothing is written to it. Restore the old name of the host, or run \"computectl identity rename\" unless this host is a copy of that one",
                 root->uuid.text, root->name, refresh->root_name);
         return REPORT_E_REFUSED;
 }
@@ -337,6 +337,11 @@ int refresh_names_new(Refresh **ret, Session *session, Mirror *mirror, const Str
                 return r;
         *ret = TAKE_PTR(refresh);
         return 0;
+}
+
+bool refresh_knows_root(const Refresh *refresh)
+{
+        return refresh->next;
 }
 
 void refresh_get_progress(const Refresh *refresh, Progress *ret)

@@ -49,6 +49,10 @@ int refresh_names_new(Refresh **ret, Session *session, Mirror *mirror, const Str
  * read. */
 void refresh_get_progress(const Refresh *refresh, Progress *ret);
 
+/* Returns true if the list of the refresh has the root under its name, or lacks it. False before
+ * the list, and after the callback. */
+bool refresh_knows_root(const Refresh *refresh);
+
 /* Cancels the requests under way. */
 Refresh *refresh_free(Refresh *refresh);
 DEFINE_CLEANUP(Refresh *, refresh_free);

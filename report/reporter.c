@@ -55,9 +55,10 @@ struct Reporter {
         char *root_name;
         NovaMode nova;
         ExecutorMemory memory;
-        bool refreshed; /* the mirror has been read at least once */
-        bool restored;  /* the first refresh uses, or used, the mirror of reporter_restore() without
-                           a change */
+        bool refreshed;  /* the mirror has been read at least once */
+        bool knows_root; /* the last list was accepted (reporter_knows_root()) */
+        bool restored; /* the first refresh uses, or used, the mirror of reporter_restore() without
+                          a change */
         uint64_t names_asked_usec; /* CLOCK_MONOTONIC; the last look-up of names, the last time when
                                       missing ones were forgotten, or the restore */
         ProviderTree *settled; /* a tree for which the plan had no steps, and since which the mirror
@@ -194,6 +195,11 @@ static void on_refreshed(int result, Mirror *next, const Error *error, void *use
         Reporter *reporter = userdata;
         bool waited = reporter->waited;
 
+        /* A refused list, for example with another name of the root, makes no next mirror. */
+        if (result == REPORT_DONE || next)
+                reporter->knows_root = true;
+        else if (result == REPORT_E_REFUSED)
+                reporter->knows_root = false;
         if (next && result != REPORT_DONE) {
                 mirror_free(reporter->partial);
                 reporter->partial = next;
@@ -676,6 +682,11 @@ const ReporterStatistics *reporter_get_statistics(Reporter *reporter)
                 .is_restored = reporter->refreshed && reporter->restored,
         };
         return &reporter->statistics;
+}
+
+bool reporter_knows_root(const Reporter *reporter)
+{
+        return reporter->knows_root || (reporter->refresh && refresh_knows_root(reporter->refresh));
 }
 
 Session *reporter_get_session(Reporter *reporter)

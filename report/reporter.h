@@ -165,6 +165,11 @@ const ReporterStatistics *reporter_get_statistics(Reporter *reporter);
  * (report/keystone/auth.h), and sharing providers are listed again. */
 void reporter_ask_at_once(Reporter *reporter);
 
+/* Returns true if the last list from Placement had the root under its name, or lacked it. False
+ * before the first list. Without it the root can be another host's, whose state folder was copied,
+ * so no allocation of it must be written. */
+bool reporter_knows_root(const Reporter *reporter);
+
 /* Returns the session of the reporter for report/consumers.h. Borrowed, valid as long as the
  * reporter. */
 Session *reporter_get_session(Reporter *reporter);

@@ -166,7 +166,7 @@ static void attach(ClaimTask *task)
                 error_setf(&error, ENOENT, "This host has no [placement]: no scheduler placed it");
                 claim_task_fail(task, CLAIM_QUEUE_E_NOT_PLACED, &error);
         } else if (!task->session) {
-                error_setf(&error, EAGAIN, "Placement was not reached yet");
+                claim_task_explain_away(&error);
                 on_away(task, &error);
         } else {
                 claim_task_read_locked(task, continue_attach);

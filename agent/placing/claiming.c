@@ -505,7 +505,7 @@ static void claim(ClaimTask *task)
         if (r < 0) {
                 claim_task_fail(task, r, &error);
         } else if (away) {
-                error_setf(&error, EAGAIN, "Placement was not reached yet");
+                claim_task_explain_away(&error);
                 on_away(task, &error);
         } else if ((has_claim(task, claims, &placed) && !placed) || !task->queue->with_placement) {
                 claim_locally(task, &local);

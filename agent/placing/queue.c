@@ -434,13 +434,19 @@ static void on_read(int result, ConsumersAnswer *answer, const Error *error, voi
                 claim_task_fail(task, r, &words);
 }
 
+void claim_task_explain_away(Error *ret)
+{
+        error_setf(ret, EAGAIN,
+                   "Placement cannot be used now (\"computectl status\" shows the reason)");
+}
+
 void claim_task_read(ClaimTask *task, const Uuid *consumer, Consumer **ret, ClaimTaskNext next)
 {
         Error error = ERROR_NULL;
         int r;
 
         if (!task->session) {
-                error_setf(&error, EAGAIN, "Placement was not reached yet");
+                claim_task_explain_away(&error);
                 claim_task_fail(task, CLAIM_QUEUE_E_PLACEMENT, &error);
                 return;
         }

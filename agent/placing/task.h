@@ -116,6 +116,9 @@ struct ClaimQueue {
         char trouble[ERROR_TEXT_MAX]; /* logged reason why work is not settled; "": none */
 };
 
+/* Sets the words of a task that cannot use Placement now. */
+void claim_task_explain_away(Error *ret);
+
 /* Reads a consumer from Placement to *ret, a member of the task that is NULL before. Calls next
  * after a success, unless the task is held up now and must start again later. If Placement cannot
  * be used, calls away() of the kind. Without away() or without a session, and after another

@@ -168,6 +168,11 @@ int64_t reporter_get_generation(const Reporter *reporter, const Uuid *provider)
         return 0;
 }
 
+bool reporter_knows_root(const Reporter *reporter)
+{
+        return true;
+}
+
 Session *reporter_get_session(Reporter *reporter)
 {
         return NULL;

@@ -555,11 +555,18 @@ static void test_renamed_host(void **state)
         char *name;
 
         begin_existing(fixture, NULL);
+        assert_false(reporter_knows_root(fixture->reporter));
         name = strstr(fixture->list, "'name':'host'");
-        memcpy(name + 8, "tosh", 4);
-        assert_int_equal(refresh(fixture), REPORT_E_REFUSED);
-        assert_non_null(strstr(fixture->error.text, "tosh"));
-        assert_non_null(strstr(fixture->error.text, "computectl identity rename"));
+        for (unsigned i = 0; i < 2; i++) {
+                memcpy(name + 8, "tosh", 4);
+                assert_int_equal(refresh(fixture), REPORT_E_REFUSED);
+                assert_non_null(strstr(fixture->error.text, "tosh"));
+                assert_non_null(strstr(fixture->error.text, "computectl identity rename"));
+                assert_false(reporter_knows_root(fixture->reporter));
+                memcpy(name + 8, "host", 4);
+                assert_int_equal(refresh(fixture), 0);
+                assert_true(reporter_knows_root(fixture->reporter));
+        }
 }
 
 static void test_one_attempt_at_a_time(void **state)
