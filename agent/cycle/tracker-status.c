@@ -54,19 +54,22 @@ const char *tracker_status_find_hindrance(const TrackerStatus *status, const Ove
         return NULL;
 }
 
-/* Logs that the credential is rejected, once until another result follows. Returns true if it
- * logged; the caller then does not log the failure. */
+/* Logs that the credential is rejected, once until another result follows. If only writes are
+ * forbidden, claims still use Placement. Returns true if it logged; the caller then does not log
+ * the failure. */
 static bool note_credential(TrackerStatus *status, int result, const Error *error)
 {
-        bool refused = result == REPORT_E_UNAUTHORIZED || result == REPORT_E_FORBIDDEN;
+        bool reads = result == REPORT_E_FORBIDDEN;
+        bool refused = reads || result == REPORT_E_UNAUTHORIZED || result == REPORT_E_UNREADABLE;
         bool changed = refused && !status->credential_refused;
 
         status->credential_refused = refused;
         if (changed)
                 log_event(
                         LOG_ERR, MESSAGE_CREDENTIAL_REFUSED, NULL,
-                        "The credential of [placement] is refused: %s. Claims are served from this host's own state. Retrying at growing intervals.",
-                        error->text);
+                        "The credential of [placement] is refused: %s. %s", error->text,
+                        reads ? "Retrying."
+                              : "Claims are served from this host's own state. Retrying at growing intervals.");
         return changed;
 }
 

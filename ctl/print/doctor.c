@@ -405,7 +405,7 @@ static int judge_read(const json_t *connect, json_t *findings)
         const char *error = ctl_json_text(connect, "placement_error");
         const char *outcome = ctl_json_text(connect, "placement_outcome");
 
-        if (strcmp(outcome, "forbidden") == 0)
+        if (strcmp(outcome, "unreadable") == 0)
                 return ctl_finding_add_caused(
                         findings, "role", "bad",
                         !has_keystone(connect)

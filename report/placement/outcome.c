@@ -38,6 +38,7 @@ static const struct {
         [REPORT_E_CONFLICT] = { "conflict", 4, false },
         [REPORT_E_TOO_OLD] = { "too-old", 5, true },
         [REPORT_E_FORBIDDEN] = { "forbidden", 6, true },
+        [REPORT_E_UNREADABLE] = { "unreadable", 6, true },
         [REPORT_E_UNAUTHORIZED] = { "unauthorized", 7, true },
         [REPORT_E_UNAVAILABLE] = { "unavailable", 8, true },
         [REPORT_E_UNREACHABLE] = { "unreachable", 9, true },
@@ -65,7 +66,7 @@ bool report_outcome_is_fatal(int outcome)
 bool report_outcome_is_away(int outcome)
 {
         return outcome == REPORT_E_UNREACHABLE || outcome == REPORT_E_UNAVAILABLE ||
-               outcome == REPORT_E_UNAUTHORIZED;
+               outcome == REPORT_E_UNAUTHORIZED || outcome == REPORT_E_UNREADABLE;
 }
 
 /* Treats a 4xx other than 408 as a decision of the server: nothing was written. A 409 is a lack of
@@ -232,7 +233,7 @@ static int judge_forbidden(const PlacementRequest *request, Error *reterr)
         error_setf(reterr, EPERM,
                    "Placement forbids " REQUEST_FORMAT " (403). The user of [placement] needs %s",
                    REQUEST_ARGUMENTS(request), role);
-        return REPORT_E_FORBIDDEN;
+        return strcmp(request->method, "GET") == 0 ? REPORT_E_UNREADABLE : REPORT_E_FORBIDDEN;
 }
 
 /* Judges a 406. That of Placement names the microversions that it has; another one comes from a

@@ -16,7 +16,7 @@ typedef enum ReportOutcome {
         REPORT_E_UNAVAILABLE,     /* 5xx, 408, 429, a redirect, an answer that is not Placement's:
                                    * retry later */
         REPORT_E_UNAUTHORIZED,    /* 401, or Keystone rejects the credential */
-        REPORT_E_FORBIDDEN,       /* 403: a role is missing */
+        REPORT_E_FORBIDDEN,       /* 403 to a write: a role is missing */
         REPORT_E_TOO_OLD,         /* the service lacks a necessary microversion */
         REPORT_E_CONFLICT, /* 409 placement.concurrent_update: the mirror forgot that part. Also a
                             * provider that changed or vanished during a read. Start again with a
@@ -27,6 +27,7 @@ typedef enum ReportOutcome {
         REPORT_E_DUPLICATE_NAME, /* a provider of another tree has the name */
         REPORT_E_REFUSED, /* 400 and every other rejection: a retry at once would not help; also a
                              request that [agent] nova forbids */
+        REPORT_E_UNREADABLE, /* 403 to a GET: a role is missing */
         _REPORT_OUTCOME_MAX,
 } ReportOutcome;
 
@@ -43,7 +44,7 @@ const char *report_outcome_to_text(int outcome);
 bool report_outcome_is_fatal(int outcome);
 
 /* Checks whether Placement cannot be read: there is no service, or it does not accept this client
- * (401). */
+ * (401), or forbids it to read (403). */
 bool report_outcome_is_away(int outcome);
 
 /* The result of a write of allocations by PUT or POST /allocations. */

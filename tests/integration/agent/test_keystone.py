@@ -206,6 +206,30 @@ class TestRefusals(KeystoneCase):
         _, words = self.start_refused()
         self.assertIn('Placement forbids POST /resource_providers (403). The user of [placement] needs the role service (in an older', words)
 
+    def test_claims_without_the_right_to_read(self):
+        """Placement's policy changes while the agent runs. Claims are served as during an outage, as the message says."""
+        self.addCleanup(self.placement.empty)
+        agent = self.start_synced()
+        placed = str(uuid.uuid4())
+        self.placement.place(placed, {agent.root(): {'VCPU': 1}})
+        claim = agent.claim('VCPU=1', placed)
+        policy = self.placement.folder / 'policy.yaml'
+        before = policy.read_text()
+        self.addCleanup(policy.write_text, before)
+        policy.write_text('placement:allocations:list: "role:nobody_has_it"\n')
+        self.assertEqual(agent.claim('VCPU=1', placed)['id'], claim['id'])
+        policy.write_text(''.join('placement:%s: "role:nobody_has_it"\n' % rule for rule in ('allocations:list', 'resource_providers:list')))
+        agent.ctl('sync', check=False)
+        status = agent.status()
+        self.assertEqual(status['sync_state'], 'offline')
+        self.assertIn('Placement forbids GET /resource_providers (403)', status['sync_error'])
+        self.assertIn("Claims are served from this host's own state", agent.log())
+        new = agent.claim('VCPU=1')['consumer']
+        policy.write_text(before)
+        agent.ctl('sync')
+        agent.wait_state('synced')
+        wait_until(lambda: self.placement.held(new), 30, 'the pending write')
+
     def test_no_placement_in_that_region(self):
         _, words = self.start_refused(region_name='RegionNine')
         self.assertIn('region_name', words)

@@ -402,6 +402,7 @@ static void let_come(const char *events)
                         { "no-memory", -ENOMEM },
                         { "unauthorized", REPORT_E_UNAUTHORIZED },
                         { "unavailable", REPORT_E_UNAVAILABLE },
+                        { "unreadable", REPORT_E_UNREADABLE },
                         { "unreachable", REPORT_E_UNREACHABLE } };
         char word[16];
         int n;
@@ -530,6 +531,7 @@ static const struct {
         { "Placement is away", "", "R:unreachable", "PRg offline: outcome 1" },
         { "or busy", "", "R:unavailable", "PRg offline: outcome 2" },
         { "or knows us not", "", "R:unauthorized", "PRg offline: outcome 3" },
+        { "or forbids to read", "", "R:unreadable", "PRg offline: outcome 10" },
         { "or leaves in between", "", "W:unreachable", "PRWg offline: outcome 1" },
         { "403", "", "W:forbidden", "PRW stale: outcome 4" },
         { "in use", "", "W:in-use", "PRW stale: outcome 7" },

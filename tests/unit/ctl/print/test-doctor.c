@@ -403,7 +403,7 @@ static void test_findings_about_the_connection(void **state)
                 { "{'keystone':true,'scope':'x','roles':['reader'],'endpoint':'http://p'}",
                   "keystone=ok role=warning", "", "text" },
                 { "{'keystone':true,'scope':'x','roles':[],'placement_error':'no','placement_"
-                  "outcome':'forbidden'}",
+                  "outcome':'unreadable'}",
                   "keystone=ok role=bad", "none", "text" },
                 { "{'keystone':true,'scope':'x','roles':[],'placement_error':'gone','placement_"
                   "outcome':"
@@ -447,9 +447,9 @@ static void test_findings_about_the_connection(void **state)
 static void test_advice_names_the_missing_role(void **state)
 {
         static const char *const cases[][2] = {
-                { "{'keystone':true,'roles':['reader'],'placement_error':'no','placement_outcome':'forbidden'}",
+                { "{'keystone':true,'roles':['reader'],'placement_error':'no','placement_outcome':'unreadable'}",
                   "--project PROJECT service\"" },
-                { "{'keystone':true,'roles':['service'],'placement_error':'no','placement_outcome':'forbidden'}",
+                { "{'keystone':true,'roles':['service'],'placement_error':'no','placement_outcome':'unreadable'}",
                   "--project PROJECT admin\"" },
         };
 

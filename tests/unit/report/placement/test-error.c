@@ -10,11 +10,11 @@
         "{\"errors\":[{\"status\":409,\"title\":\"x\",\"detail\":\"" detail_ \
         "\",\"code\":\"" code_ "\"}]}"
 
-static PlacementVerdict judge(const char *path, int status, const char *type, const char *body,
-                              Error *error)
+static PlacementVerdict judge_of(const char *method, const char *path, int status, const char *type,
+                                 const char *body, Error *error)
 {
         PlacementRequest request = {
-                .method = "PUT",
+                .method = method,
                 .path = (char *)path,
                 .microversion = "1.30",
                 .body = (char *)"{}",
@@ -30,6 +30,35 @@ static PlacementVerdict judge(const char *path, int status, const char *type, co
         };
 
         return placement_judge(&request, &response, error);
+}
+
+static PlacementVerdict judge(const char *path, int status, const char *type, const char *body,
+                              Error *error)
+{
+        return judge_of("PUT", path, status, type, body, error);
+}
+
+/* A role can permit reads alone. Without reads, Placement cannot be used. */
+static void test_forbidden(void **state)
+{
+        static const struct {
+                const char *method;
+                int outcome;
+        } cases[] = {
+                { "GET", REPORT_E_UNREADABLE },
+                { "PUT", REPORT_E_FORBIDDEN },
+                { "POST", REPORT_E_FORBIDDEN },
+                { "DELETE", REPORT_E_FORBIDDEN },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                Error error = ERROR_NULL;
+
+                assert_int_equal(
+                        judge_of(cases[i].method, "/allocations/u", 403, "", "", &error).outcome,
+                        cases[i].outcome);
+                assert_non_null(strstr(error.text, cases[i].method));
+        }
 }
 
 static void test_statuses(void **state)
@@ -221,5 +250,5 @@ static void test_reshaper_role(void **state)
         assert_null(strstr(error.text, "admin"));
 }
 
-TEST_MAIN(test_endpoint_without_placement, test_statuses, test_hostile_bodies, test_odd_members,
-          test_detail_is_tidied, test_long_detail_is_cut, test_reshaper_role)
+TEST_MAIN(test_endpoint_without_placement, test_forbidden, test_statuses, test_hostile_bodies,
+          test_odd_members, test_detail_is_tidied, test_long_detail_is_cut, test_reshaper_role)

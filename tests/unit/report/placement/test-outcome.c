@@ -41,9 +41,13 @@ static void test_worse_outcome(void **state)
 
 static void test_fatal(void **state)
 {
-        static const int fatal[] = { REPORT_E_UNREACHABLE,  REPORT_E_UNAVAILABLE,
-                                     REPORT_E_UNAUTHORIZED, REPORT_E_FORBIDDEN,
-                                     REPORT_E_TOO_OLD,      -ENOMEM };
+        static const int fatal[] = { REPORT_E_UNREACHABLE,
+                                     REPORT_E_UNAVAILABLE,
+                                     REPORT_E_UNAUTHORIZED,
+                                     REPORT_E_FORBIDDEN,
+                                     REPORT_E_UNREADABLE,
+                                     REPORT_E_TOO_OLD,
+                                     -ENOMEM };
         static const int not_fatal[] = { REPORT_DONE, REPORT_E_CONFLICT, REPORT_E_IN_USE,
                                          REPORT_E_DUPLICATE_NAME, REPORT_E_REFUSED };
 
@@ -86,6 +90,7 @@ static void test_outcomes_of_an_outage(void **state)
         } cases[] = {
                 { REPORT_DONE, false },         { REPORT_E_UNREACHABLE, true },
                 { REPORT_E_UNAVAILABLE, true }, { REPORT_E_UNAUTHORIZED, true },
+                { REPORT_E_UNREADABLE, true },  { REPORT_E_FORBIDDEN, false },
                 { REPORT_E_REFUSED, false },    { REPORT_E_CONFLICT, false },
                 { REPORT_E_TOO_OLD, false },    { -ENOMEM, false },
         };
