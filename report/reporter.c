@@ -82,7 +82,7 @@ struct Reporter {
         int result;
         Error error;
 
-        char changes[CHANGES_MAX];      /* description of the last plan of a publish that was run */
+        char changes[CHANGES_MAX];      /* description of the last plan that was run */
         Allocations *gathered, *others; /* results of a gathering until the caller takes them */
         SessionStatistics at_refresh;   /* counters at the start of the last refresh */
         ReporterStatistics statistics;
@@ -274,7 +274,7 @@ int reporter_restore(Reporter *reporter, const json_t *json, Error *reterr)
 }
 
 /* Forgets also the knowledge of the executor: the reshaper access, failed and lost batches, and
- * that writes must be serial. The counter of retries and the receiver of deleted providers stay. */
+ * that writes must be serial. The counters and the receiver of deleted providers stay. */
 void reporter_forget(Reporter *reporter)
 {
         mirror_forget_generations(reporter->mirror);
@@ -283,6 +283,7 @@ void reporter_forget(Reporter *reporter)
         reporter->partial = mirror_free(reporter->partial);
         sharing_forget(reporter->sharing);
         reporter->memory = (ExecutorMemory){ .n_retries = reporter->memory.n_retries,
+                                             .n_writes = reporter->memory.n_writes,
                                              .deleted = reporter->memory.deleted };
 }
 
@@ -333,8 +334,12 @@ static void on_executed(int result, const Error *error, void *userdata)
         finish(reporter, result, error);
 }
 
-static void log_plan(const Plan *plan)
+/* Stores the description of a plan that will be run, and logs its steps at debug level. */
+static void note_plan(Reporter *reporter)
 {
+        const Plan *plan = reporter->plan;
+
+        (void)plan_describe(plan, reporter->changes, sizeof(reporter->changes));
         for (size_t i = 0; i < plan->n_steps; i++)
                 log_debug("Plan step %zu: %s %s: %s", i, plan_op_to_text(plan->steps[i].op),
                           plan->steps[i].name, plan->steps[i].summary);
@@ -352,8 +357,7 @@ static void execute(Reporter *reporter)
                 finish(reporter, r, r < 0 ? &error : NULL);
                 return;
         }
-        log_plan(reporter->plan);
-        (void)plan_describe(reporter->plan, reporter->changes, sizeof(reporter->changes));
+        note_plan(reporter);
         r = executor_new(&reporter->executor, reporter->event, reporter->session, reporter->mirror,
                          reporter->plan, &reporter->memory, on_executed, reporter, &error);
         if (r < 0)
@@ -389,7 +393,7 @@ static void create_groundwork(Reporter *reporter)
                 on_laid(REPORT_DONE, NULL, reporter);
                 return;
         }
-        log_plan(reporter->plan);
+        note_plan(reporter);
         note_settled(reporter, NULL);
         r = executor_new(&reporter->executor, reporter->event, reporter->session, reporter->mirror,
                          reporter->plan, &reporter->memory, on_laid, reporter, &error);
@@ -674,6 +678,7 @@ const ReporterStatistics *reporter_get_statistics(Reporter *reporter)
                 .n_conflicts = now->n_conflicts,
                 .n_retries = reporter->memory.n_retries,
                 .counts = &now->counts,
+                .n_plan_writes = reporter->memory.n_writes,
                 .changes = reporter->changes[0] ? reporter->changes : NULL,
                 .last_attempt_requests = now->n_requests - reporter->at_refresh.n_requests,
                 .last_attempt_writes = now->n_writes - reporter->at_refresh.n_writes,

@@ -31,8 +31,9 @@ typedef struct ReporterStatistics {
         uint64_t n_conflicts;
         uint64_t n_retries;          /* requests repeated after a 500 */
         const RequestCounts *counts; /* by route and status; NULL: none */
-        const char *changes; /* description of the last plan of a publish that was run, failed steps
-                                included; NULL: none */
+        uint64_t n_plan_writes;      /* those of n_writes that plans sent, repeated ones included */
+        const char *changes; /* description of the last plan that was run, failed steps included;
+                                NULL: none */
         /* Since the last reporter_refresh(), with the publish that followed. */
         uint64_t last_attempt_requests, last_attempt_writes;
         uint64_t retry_after_usec; /* longest wait that a 429 or 503 of the last attempt asked for;

@@ -230,7 +230,7 @@ static int begin_attempt(Tracker *tracker, Error *reterr)
         if (cycle_pace_reads_all(&tracker->pace, tracker->full, clock_usec(CLOCK_BOOTTIME)))
                 reporter_forget(tracker->reporter);
         tracker->full = false;
-        tracker->cycle.writes_before = reporter_get_statistics(tracker->reporter)->n_writes;
+        tracker->cycle.writes_before = reporter_get_statistics(tracker->reporter)->n_plan_writes;
         return 0;
 }
 
@@ -626,7 +626,7 @@ static void note_yields(Tracker *tracker)
 static int done_publish(Tracker *tracker, Error *reterr)
 {
         const ReporterStatistics *statistics = reporter_get_statistics(tracker->reporter);
-        uint64_t n_writes = statistics->n_writes - tracker->cycle.writes_before;
+        uint64_t n_writes = statistics->n_plan_writes - tracker->cycle.writes_before;
         const char *changes = statistics->changes;
 
         overwrites_keep_tree(&tracker->overwrites, reporter_tree(tracker->reporter));

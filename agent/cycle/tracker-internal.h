@@ -47,7 +47,7 @@ struct Tracker {
                 bool audits; /* an audit is due, which the choice of the scope found */
                 bool wanted; /* begun by a request or a change, and not only by the timer */
                 bool yields; /* values are left to another writer (overwrites.h) */
-                uint64_t writes_before; /* writes of the report client before this cycle */
+                uint64_t writes_before; /* n_plan_writes of the report client before this cycle */
         } cycle;
         CyclePace pace;
         bool again;            /* another cycle follows at once */

@@ -172,10 +172,13 @@ static void on_answer(int result, const SessionAnswer *answer, const Error *erro
 static int step_send(ExecutorStep *step, PlacementRequest request, StepAnswered answered,
                      Error *reterr)
 {
+        bool writes = placement_request_writes(&request);
         int r;
 
         step->answered = answered;
         r = session_send(step->executor->session, request, on_answer, step, &step->call, reterr);
+        if (r >= 0)
+                step->executor->memory->n_writes += writes;
         if (r >= 0 && step->state != STEP_RUNNING)
                 step_set_state(step, STEP_RUNNING);
         return r;

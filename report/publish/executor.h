@@ -58,6 +58,7 @@ typedef struct ExecutorMemory {
                               caller resets it */
         unsigned n_batch_races; /* batches in a row that lost against another writer */
         uint64_t n_retries;     /* requests repeated after a 500 */
+        uint64_t n_writes;      /* requests of plans other than GET */
         /* Called after Placement deleted a provider, or if it was gone already; NULL: none. */
         void (*deleted)(const Uuid *provider, const char *name);
 } ExecutorMemory;

@@ -439,6 +439,19 @@ class TestClaims(PlacementClaimCase):
         self.assertEqual([c['state'] for c in self.agent.claims()], ['claimed'])
         self.assertEqual(self.held(consumer), {self.root: {'VCPU': 1}})
 
+    def test_a_write_of_a_claim_is_no_publication(self):
+        """A claim is written while a cycle reads Placement. The journal names no publication, because the tree did not change."""
+        self.placement.set_part(self.nics[0], 'inventories', {'CUSTOM_BW': {'total': 1000}})  # another generation
+        published = self.agent.log().count('Published ')
+        with self.proxy.held(lambda: self.agent.ctl('sync'), method='GET', path='in_tree') as cycle:
+            n_requests = self.agent.status()['n_requests']
+            claiming = self.agent.begin('claim', '--consumer', str(uuid.uuid4()), '--resources', 'VCPU=1')
+            wait_until(lambda: self.agent.status()['n_requests'] > n_requests, 4, 'the request of the claim')
+        cycle.result()
+        with claiming:
+            self.assertEqual(claiming.wait(20), 0)
+        self.assertEqual(self.agent.log().count('Published '), published)
+
     def test_the_caller_of_a_claim_disconnects(self):
         """The claim is still created. A caller that repeats the request gets it, and it expires as any other."""
         consumer = str(uuid.uuid4())

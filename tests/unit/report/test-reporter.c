@@ -162,6 +162,7 @@ static void test_new_host(void **state)
         assert_int_equal(statistics->n_requests, 6);
         assert_int_equal(statistics->last_attempt_requests, 6);
         assert_int_equal(statistics->n_writes, 4);
+        assert_int_equal(statistics->n_plan_writes, 4);
 
         /* The same tree again causes no request. */
         fake_http_clear_log();
