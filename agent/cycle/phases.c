@@ -581,10 +581,20 @@ static void note_access(TrackerStatus *status, ReshaperAccess access)
         status->reshape_access = access;
 }
 
+/* Keeps Placement's tree for the detection of another writer. A refused step leaves the rest of the
+ * tree known. */
+static void keep_tree(Tracker *tracker)
+{
+        overwrites_keep_tree(&tracker->overwrites, reporter_is_current(tracker->reporter)
+                                                           ? reporter_tree(tracker->reporter)
+                                                           : NULL);
+}
+
 static void on_published(Reporter *reporter, int result, const Error *error, void *userdata)
 {
         Tracker *tracker = userdata;
 
+        keep_tree(tracker);
         note_access(&tracker->status, reporter_get_statistics(reporter)->reshaper);
         tracker_end_phase(tracker, result, error);
 }
@@ -629,7 +639,6 @@ static int done_publish(Tracker *tracker, Error *reterr)
         uint64_t n_writes = statistics->n_plan_writes - tracker->cycle.writes_before;
         const char *changes = statistics->changes;
 
-        overwrites_keep_tree(&tracker->overwrites, reporter_tree(tracker->reporter));
         tracker_status_note_synced(&tracker->status);
         tracker->status.cycle_published = !tracker->cycle.yields;
         claim_service_note_published(tracker->maker.claims);
@@ -669,7 +678,7 @@ static int begin_reserve(Tracker *tracker, Error *reterr)
         if (tracker->config.dry_run || !tracker_may(tracker, NOVA_ACTION_RESERVE) ||
             provider_tree_equal(tree, remote))
                 return PHASE_ENDED;
-        return reporter_publish(tracker->reporter, tree, NULL, on_answer, tracker);
+        return reporter_publish(tracker->reporter, tree, NULL, on_published, tracker);
 }
 
 /* Counts the requests that would make the tree of nova-compute equal to the tree of the agent. */
@@ -680,8 +689,8 @@ static int done_reserve(Tracker *tracker, Error *reterr)
 
         if (r < 0)
                 return r;
-        overwrites_keep_tree(&tracker->overwrites, reporter_tree(tracker->reporter));
-        tracker_status_note_left(&tracker->status, plan->n_steps);
+        keep_tree(tracker);
+        tracker_status_note_left(&tracker->status, plan->n_steps + tracker->reshape_left);
         note_yields(tracker);
         return 0;
 }

@@ -298,6 +298,16 @@ class TestSecondReporter(NovaCase):
         self.assertEqual(self.fight(agent, lambda: self.change(
             agent, NODE, 'inventories', lambda all_: all_['MEMORY_MB'].update(reserved=17)), 1), 1)
 
+    def test_a_refused_part_does_not_hide_it(self):
+        agent, _ = self.start_quiet()
+        self.placement.api('DELETE', '/resource_providers/' + self.placement.tree_by_name(agent.root())[T4_NAME]['uuid'])
+        self.placement.make_provider(T4_NAME)
+        n = self.fight(agent, lambda: self.take_trait(agent, 'COMPUTE_NODE'), 6)
+        self.assertIn('The name belongs to provider', agent.status()['sync_error'])
+        self.assertEqual(agent.status()['second_reporter'], 'trait COMPUTE_NODE of %s: removed (overwritten 3 times)' % NODE)
+        # In each cycle the agent tries to make the provider. It writes the trait twice.
+        self.assertEqual(n, 6 + 2)
+
     def test_an_inventory_swings(self):
         for mode in ('none', 'top'):
             agent, _ = self.start_quiet(mode)
