@@ -302,11 +302,6 @@ int64_t reporter_get_generation(const Reporter *reporter, const Uuid *provider)
         return reporter->refreshed ? mirror_get_generation(reporter->mirror, provider) : -1;
 }
 
-bool reporter_is_current(const Reporter *reporter)
-{
-        return reporter->refreshed && !mirror_has_stale(reporter->mirror);
-}
-
 /* Permits a batch unless the role for it is known to be missing, or a batch failed and no publish
  * with steps has succeeded since. The answer to the first batch shows whether the role is there. */
 static int make_plan(const Reporter *reporter, const ProviderTree *desired,

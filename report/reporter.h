@@ -97,8 +97,8 @@ void reporter_forget(Reporter *reporter);
  * the first refresh that succeeded. A later refresh that fails leaves it unchanged. */
 const ProviderTree *reporter_tree(Reporter *reporter);
 
-/* Returns true if reporter_tree() is the content of Placement after the last attempt. False before
- * the first refresh that succeeded, and after an attempt that made the mirror forget a provider. */
+/* Returns true if a refresh has succeeded, and no attempt since made the mirror forget a provider.
+ * An attempt forgets what it wrote without an answer; the mirror then has the state before it. */
 bool reporter_is_current(const Reporter *reporter);
 
 /* Returns the generation of a provider at the last refresh or publication, -1 if it is unknown.

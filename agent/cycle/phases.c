@@ -690,7 +690,7 @@ static int done_reserve(Tracker *tracker, Error *reterr)
         if (r < 0)
                 return r;
         keep_tree(tracker);
-        tracker_status_note_left(&tracker->status, plan->n_steps + tracker->reshape_left);
+        tracker_status_note_left(&tracker->status, plan->n_steps);
         note_yields(tracker);
         return 0;
 }

@@ -308,6 +308,7 @@ TrackerView tracker_view(const Tracker *tracker)
                 .mirror = reporter ? reporter_tree(reporter) : NULL,
                 .sharing = reporter ? sharing_get(reporter_get_sharing(reporter)) : NULL,
                 .devices = watch ? &watch->ledger : NULL,
+                .retained = tracker->maker.retained,
                 .session = reporter && reporter_knows_root(reporter)
                                    ? reporter_get_session(reporter)
                                    : NULL,

@@ -121,6 +121,7 @@ typedef struct TrackerView {
         const ProviderTree *mirror;  /* the tree in Placement; NULL: not read, or no [placement] */
         const ProviderTree *sharing; /* sharing providers of the tree; NULL: unknown */
         const DeviceLedger *devices; /* expected devices; NULL: unknown */
+        const Retained *retained;    /* allocations that were read; NULL: no [placement] */
         Session *session;            /* the session with Placement, to write allocations; NULL:
                                         none, or Placement has not confirmed that the root is
                                         this host's (reporter_knows_root()) */

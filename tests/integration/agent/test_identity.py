@@ -218,6 +218,23 @@ class TestRename(IdentityCase):
         self.agent.start('synced')
         wait_until(lambda: self.placement.held(new) and not self.placement.held(old), 30, 'the pending work')
 
+    def test_a_clone_does_not_rename_a_host_with_guests(self):
+        """The clone has the state folder of a running host. A cell alone has the allocation of a guest there."""
+        self.assertEqual(self.agent.run('--once').returncode, 0)
+        root, new = self.agent.root(), 'new-' + self.name
+        old = self.names(root)
+        guest = self.placement.place(None, {old[self.name + '_NUMA1']: {'VCPU': 1}})
+        self.agent.record(self.host(new))
+        self.assertIn('clone', self.identity('check', code=1))
+        for options in ((), ('--dry-run',)):
+            self.assertIn('--force', self.identity('rename', *options, code=1))
+        self.assertEqual(self.names(root), old)
+        self.agent.start('stale')
+        self.assertIn('clone', self.agent.status()['sync_error'])
+        self.identity('rename', '--force')
+        self.assertEqual(set(self.names(root)), {new, new + '_NUMA0', new + '_NUMA1'})
+        self.placement.delete(guest)
+
     def test_cut_short_it_goes_on(self):
         """The new name of a child is taken. The root keeps its name, and the next rename finishes the work."""
         self.assertEqual(self.agent.run('--once').returncode, 0)
