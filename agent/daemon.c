@@ -667,11 +667,13 @@ static int set_up_health(Daemon *daemon, Error *reterr)
 }
 
 /* Returns the session of the current tracker, or NULL. */
-static Session *get_session(void *userdata)
+static Session *get_session(bool writes, void *userdata)
 {
-        Daemon *daemon = userdata;
+        const Tracker *tracker = ((const Daemon *)userdata)->engine.tracker;
 
-        return daemon->engine.tracker ? tracker_view(daemon->engine.tracker).session : NULL;
+        return !tracker ? NULL
+               : writes ? tracker_view(tracker).writer
+                        : tracker_view(tracker).session;
 }
 
 /* Reports to the queue that a cycle has refreshed the data of the host. Passes the time at which

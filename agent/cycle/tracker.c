@@ -309,9 +309,9 @@ TrackerView tracker_view(const Tracker *tracker)
                 .sharing = reporter ? sharing_get(reporter_get_sharing(reporter)) : NULL,
                 .devices = watch ? &watch->ledger : NULL,
                 .retained = tracker->maker.retained,
-                .session = reporter && reporter_knows_root(reporter)
-                                   ? reporter_get_session(reporter)
-                                   : NULL,
+                .session = reporter ? reporter_get_session(reporter) : NULL,
+                .writer = reporter && reporter_knows_root(reporter) ? reporter_get_session(reporter)
+                                                                    : NULL,
                 .nova = tracker->config.reporter ? tracker->config.reporter->nova : NOVA_NONE,
                 .auditor = tracker->auditor,
                 .reshape = tracker->reshape,

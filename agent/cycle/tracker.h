@@ -122,9 +122,10 @@ typedef struct TrackerView {
         const ProviderTree *sharing; /* sharing providers of the tree; NULL: unknown */
         const DeviceLedger *devices; /* expected devices; NULL: unknown */
         const Retained *retained;    /* allocations that were read; NULL: no [placement] */
-        Session *session;            /* the session with Placement, to write allocations; NULL:
-                                        none, or Placement has not confirmed that the root is
-                                        this host's (reporter_knows_root()) */
+        Session *session;            /* the session with Placement; NULL: none */
+        Session *writer;             /* the same, to write allocations; NULL also until Placement
+                                        has confirmed that the root is this host's
+                                        (reporter_knows_root()) */
         NovaMode nova;               /* [agent] nova; NOVA_NONE without [placement] */
         Auditor *auditor;
         ReshapeControl *reshape;

@@ -173,4 +173,4 @@ static void attach(ClaimTask *task)
         }
 }
 
-const ClaimTaskKind claim_task_attaching = { .run = attach, .away = on_away };
+const ClaimTaskKind claim_task_attaching = { .run = attach, .away = on_away, .reads_only = true };

@@ -77,9 +77,10 @@ int claim_queue_new(ClaimQueue **ret, const ClaimQueueConfig *config)
         return 0;
 }
 
-static Session *get_session(const ClaimQueue *queue)
+/* Returns the session to read, or also to write allocations. */
+static Session *get_session(const ClaimQueue *queue, bool writes)
 {
-        return queue->config.session(queue->config.userdata);
+        return queue->config.session(writes, queue->config.userdata);
 }
 
 /* Frees everything that the last attempt has read. */
@@ -132,7 +133,7 @@ void claim_queue_set_mode(ClaimQueue *queue, ClaimMode mode, NovaMode nova, bool
 bool claim_queue_writes(const ClaimQueue *queue)
 {
         return queue->with_placement &&
-               !(queue->mode == CLAIM_MODE_AUTO && (queue->away || !get_session(queue))) &&
+               !(queue->mode == CLAIM_MODE_AUTO && (queue->away || !get_session(queue, true))) &&
                !claim_decide_refuses(queue->mode, queue->nova);
 }
 
@@ -156,12 +157,13 @@ static ClaimTask *find_task(const ClaimQueue *queue, const Uuid *consumer)
 /* Appends a task. NULL: out of memory. */
 static ClaimTask *add_task(ClaimQueue *queue, const ClaimTaskKind *kind, const Uuid *consumer)
 {
+        bool writes = !kind->reads_only && !claim_decide_refuses(queue->mode, queue->nova);
         ClaimTask *task = calloc(1, sizeof(ClaimTask));
 
         if (!task)
                 return NULL;
         task->queue = queue;
-        task->session = queue->with_placement ? get_session(queue) : NULL;
+        task->session = queue->with_placement ? get_session(queue, writes) : NULL;
         task->kind = kind;
         task->consumer = *consumer;
         TAILQ_INSERT_TAIL(&queue->tasks, task, link);
@@ -774,10 +776,10 @@ static void settle(ClaimQueue *queue)
         release_pending(queue, claims);
         if (!queue->with_placement || is_settling_refused(queue))
                 return;
-        if (!queue->begun || !get_session(queue))
+        if (!queue->begun || !get_session(queue, true))
                 note_late(queue);
         queue->begun = true;
-        if (!get_session(queue))
+        if (!get_session(queue, true))
                 return;
         queue->after_removal = queue->after_move = queue->after_write = 0;
         queue->again = queue->failed = false;

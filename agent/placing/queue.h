@@ -78,9 +78,10 @@ typedef struct ClaimQueueConfig {
         sd_event *event;       /* the queue takes a reference */
         ClaimService *service; /* borrowed */
         Uuid root;             /* the host's root provider */
-        /* Returns the current session with Placement, or NULL: there is none, or allocations must
-         * not be written, because Placement can have this host's root for another host. */
-        Session *(*session)(void *userdata);
+        /* Returns the current session with Placement, or NULL: there is none. With writes also if
+         * allocations must not be written, because Placement can have this host's root for another
+         * host. */
+        Session *(*session)(bool writes, void *userdata);
         /* Called after each round of settling that ran a task; for a round that
          * claim_queue_dismiss() ended, after the next round. Can be NULL. */
         void (*settled)(void *userdata);

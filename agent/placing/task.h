@@ -27,6 +27,7 @@ typedef struct ClaimTaskKind {
         /* Frees everything else of this kind at the end of the task. NULL: there is nothing to
          * free. */
         void (*free)(ClaimTask *task);
+        bool reads_only; /* it writes nothing to Placement */
 } ClaimTaskKind;
 
 extern const ClaimTaskKind claim_task_claiming;  /* agent/placing/claiming.c */

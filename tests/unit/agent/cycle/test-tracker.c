@@ -404,8 +404,8 @@ static void let_come(const char *events)
                         { "unavailable", REPORT_E_UNAVAILABLE },
                         { "unreadable", REPORT_E_UNREADABLE },
                         { "unreachable", REPORT_E_UNREACHABLE } };
+        ReshapeControl *control = tracker_view(world.tracker).reshape;
         char word[16];
-        int n;
 
         world.poll_answer.type = DRIVER_EVENT_SNAPSHOT;
         world.nodename = "host1";
@@ -415,7 +415,7 @@ static void let_come(const char *events)
         world.broken = world.lost = world.audit_fails = false;
         fake_reporter.access = RESHAPER_ALLOWED;
         world.audit_waits = NULL;
-        for (; sscanf(events, "%15s%n", word, &n) == 1; events += n) {
+        for (int n; sscanf(events, "%15s%n", word, &n) == 1; events += n) {
                 FakeAnswers *list = word[0] == 'R'   ? &fake_reporter.refreshes
                                     : word[0] == 'W' ? &fake_reporter.publishes
                                                      : &fake_reporter.gathers;
@@ -446,11 +446,9 @@ static void let_come(const char *events)
                 else if (strcmp(word, "retire-show") == 0)
                         ask_retirement(RETIRE_SHOW);
                 else if (strcmp(word, "reshape-show") == 0)
-                        reshape_control_ask(tracker_view(world.tracker).reshape, RESHAPE_SHOW,
-                                            NULL);
+                        reshape_control_ask(control, RESHAPE_SHOW, NULL);
                 else if (strcmp(word, "undo") == 0)
-                        reshape_control_ask(tracker_view(world.tracker).reshape, RESHAPE_UNDO,
-                                            NULL);
+                        reshape_control_ask(control, RESHAPE_UNDO, NULL);
                 else if (strcmp(word, "full") == 0)
                         assert_int_equal(
                                 tracker_sync(world.tracker, TRACKER_PUBLISH_ALL, NULL, NULL), 0);
