@@ -4,8 +4,8 @@
  * so two equal sets can have different lengths; word_at() reads missing words as zeros. A removal
  * never shrinks the array. A set has no CPU from CPU_SET_MAX on: an addition of it is rejected
  * without a change. The parser collects included and excluded CPUs separately and subtracts at the
- * end, so the order of the items in a text does not matter. Its errors quote up to 40 bytes of the
- * text, from the wrong item on. */
+ * end, so the order of the items in a text does not matter. An error of the text quotes up to 40
+ * bytes of it, from the wrong item on. */
 
 #include "base/cpu-set.h"
 
@@ -23,8 +23,8 @@ void cpu_set_done(CpuSet *set)
         *set = CPU_SET_INIT;
 }
 
-/* Lengthens the array to the word of the last CPU. A failure leaves the set as it was. Sets whole
- * words, because any user can name many long ranges in one request. */
+/* Lengthens the array to the word of the last CPU if it is shorter. A failure leaves the set as it
+ * was. Sets whole words, because any user can name many long ranges in one request. */
 int cpu_set_add_range(CpuSet *set, unsigned first, unsigned last)
 {
         size_t end = last / WORD_BITS + 1;
@@ -110,7 +110,7 @@ unsigned cpu_set_count_common(const CpuSet *a, const CpuSet *b)
         return count;
 }
 
-/* Clears the bits of CPUs below from in a copy of the first word. Then skips empty words. */
+/* Clears the bits of CPUs below "from" in a copy of the word of "from". Skips empty words. */
 unsigned cpu_set_next(const CpuSet *set, unsigned from)
 {
         for (size_t i = from / WORD_BITS; i < set->n_words; i++) {
