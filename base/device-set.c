@@ -4,7 +4,7 @@
  * choice compares what each candidate leaves: the numbers of partitions of each amount that fit
  * afterwards. They are compared from the largest amount to the smallest, so a choice never reduces
  * the largest amount that fits more than necessary. Masks of members make each test one operation.
- * All functions are pure.
+ * All functions are pure. A failed parse or copy leaves *ret unchanged.
  *
  * Tests: tests/unit/base/test-device-set.c */
 
@@ -183,7 +183,8 @@ static bool is_id(const char *id)
         return n >= 1 && n <= DEVICE_SET_ID_MAX && !id[n];
 }
 
-/* Compares the partition with all earlier ones. */
+/* Rejects a partition with the id of an earlier one. Also one with the same members in a set of
+ * devices, or with a device of an earlier one in a set of slots. */
 static int check_partition(const DeviceSet *set, const DevicePartition *partition, Error *reterr)
 {
         for (size_t i = 0; i < set->n_partitions; i++) {

@@ -39,7 +39,7 @@ typedef struct DeviceSet {
 /* The parts of a set that no guest can get now. All zeros: everything is free. */
 typedef struct DeviceSetUse {
         uint64_t taken;                         /* members; bits as in DevicePartition */
-        bool is_out[DEVICE_SET_PARTITIONS_MAX]; /* partitions without one of their devices */
+        bool is_out[DEVICE_SET_PARTITIONS_MAX]; /* partitions of slots that lack a device */
 } DeviceSetUse;
 
 /* Makes a set of the texts of its options. members: addresses, or one number of slots. partitions:
@@ -53,7 +53,7 @@ int device_set_parse(DeviceSet *ret, const char *name, const char *resource_clas
 /* Makes a copy. Returns -ENOMEM. */
 int device_set_copy(const DeviceSet *set, DeviceSet *ret);
 
-/* Frees the members and zeroes the struct. */
+/* Frees everything that the set owns, and zeroes it. */
 void device_set_done(DeviceSet *set);
 
 /* Returns the device at the index, borrowed: those of all partitions, each once. NULL: there are no
@@ -69,8 +69,9 @@ uint64_t device_set_members_of(const DeviceSet *set, const char *address);
  * caller marks each device of the guest. A device of another set is ignored. */
 void device_set_take(const DeviceSet *set, DeviceSetUse *use, const char *address);
 
-/* Marks a device that cannot be given out, because it is missing or withheld. A device of slots
- * excludes its partition and leaves the slots to other partitions. */
+/* Marks a device that cannot be given out, because it is missing or withheld. A device that is a
+ * member counts as taken. A device of slots excludes its partition and leaves the slots to other
+ * partitions. */
 void device_set_exclude(const DeviceSet *set, DeviceSetUse *use, const char *address);
 
 /* Returns the amounts that fit, bit n - 1 for the amount n. use: NULL means that all is free. */
