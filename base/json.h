@@ -49,8 +49,8 @@ json_t *inventory_to_json(const Inventory *inventory);
 int inventory_from_json(const json_t *object, Inventory *ret, Error *reterr);
 
 /* Converts amounts to and from an object such as {"VCPU": 2}. The reader replaces *ret, which must
- * be initialised. It rejects an invalid name of a class and a negative amount, and leaves out
- * amounts of 0. Amounts are written by json_from_u64(). */
+ * be initialised. It rejects an invalid name of a class, and an amount that is negative or no
+ * integer. It leaves out amounts of 0. Amounts are written by json_from_u64(). */
 json_t *resources_to_json(const Resources *resources);
 int resources_from_json(const json_t *object, Resources *ret, Error *reterr);
 
