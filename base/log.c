@@ -2,14 +2,14 @@
 
 /* Writes log messages. A message goes to the journal's socket if standard error is the journal's
  * stream. Otherwise, and if the journal does not accept the message, a line of text goes to
- * standard error. So does a message for a socket that does not exist. The line has the message
- * after "error: " (err and more important), "warning: " or "debug: ", without the fields, the id
- * and the place in the code. Levels between warning and debug have no such prefix. Each call
- * formats on its own stack and writes a line at once, so threads need no lock. The only state is
- * the level, an atomic integer. In a message, control characters and bytes that are not UTF-8
- * become spaces. Values of fields are not cleaned, and are cut at about the same length. The
- * message has less than LOG_TEXT_MAX bytes: the rest is cut. Fields after the LOG_FIELDS_MAX-th are
- * dropped. errno is preserved. */
+ * standard error. A missing socket counts as such a refusal. The line has the message without the
+ * fields, the id and the place in the code, after "error: " (err and more important), "warning: "
+ * or "debug: ". Levels between warning and debug have no such prefix. Each call formats on its own
+ * stack and writes a line at once, so threads need no lock. The only state is the level, an atomic
+ * integer. In a message, control characters and bytes that are not UTF-8 become spaces. Values of
+ * fields are not cleaned, and are cut at about the same length. The message has less than
+ * LOG_TEXT_MAX bytes: the rest is cut. Fields after the LOG_FIELDS_MAX-th are dropped. errno is
+ * preserved. */
 
 #include "base/log.h"
 
@@ -104,7 +104,7 @@ static int write_journal(int level, const char *file, int line, const char *func
 
 static void write_text(int level, const char *text)
 {
-        /* One write() for each line, so that lines of several threads never mix. */
+        /* One write() for each line, so that lines of several threads do not mix. */
         char line[LOG_TEXT_MAX + 32];
         int n = snprintf(line, sizeof(line), "%s%s\n",
                          level <= LOG_ERR       ? "error: "

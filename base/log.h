@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Log messages: native journal entries when standard error is the journal's stream, else text on
- * standard error.
+/* Log messages: native journal entries when standard error is the journal's stream. Otherwise, and
+ * when the journal does not accept an entry, they are text on standard error.
  *
  * Levels are syslog's. The least important level that is shown is a global variable. Any thread can
  * log. drivers/, claims/ and report/ log at LOG_DEBUG only and return errors; agent/ logs where it
@@ -36,8 +36,8 @@ bool log_is_to_journal(void);
 
 /* Writes one message, also at a level that is not shown: log_event() compares the level. Can block
  * on the journal or on standard error. Failures are not reported. The id (of base/message-ids.h)
- * and the fields can be NULL. The fields are name, value, …, NULL; a NULL value omits its field.
- * Text on standard error has no id and no fields. */
+ * and the fields can be NULL. The fields are name, value, …, NULL; a NULL value omits its field,
+ * and at most 8 fields count. Text on standard error has no id and no fields. */
 void log_write(int level, const char *file, int line, const char *func, const char *message_id,
                const char *const fields[], const char *format, ...) _printf_(7, 8);
 
