@@ -8,7 +8,9 @@
  * that is sorted by class.
  *
  * A tree with references (n_shares above 0) is sealed: functions that add, remove or move a
- * provider assert that there are none. Functions that change one provider do not check this. */
+ * provider assert that there are none. Functions that change one provider do not check this. A
+ * function that fails changes nothing, except that provider_copy_contents() can leave a part
+ * copied. */
 
 #include "base/provider-tree.h"
 
@@ -263,8 +265,7 @@ static int put_behind(ProviderTree *tree, const Uuid *root)
         return 0;
 }
 
-/* Changes only the order of tree->providers. The sorted arrays depend on neither parent nor
- * position. */
+/* Changes the order of tree->providers and the parent. The sorted arrays depend on neither. */
 int provider_tree_move(ProviderTree *tree, Provider *provider, const Uuid *parent)
 {
         const Provider *target = provider_tree_find(tree, parent);

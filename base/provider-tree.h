@@ -93,7 +93,7 @@ bool provider_tree_has_children(const ProviderTree *tree, const Uuid *uuid);
 /* Returns the record of a class, borrowed and writable, or NULL. */
 Inventory *provider_find_inventory(const Provider *provider, const char *resource_class);
 
-/* Returns true if an amount of a class is not reserved. */
+/* Returns true if at least one class has an amount that is not reserved. */
 bool provider_offers(const Provider *provider);
 
 /* Sets the record of a class and adds the class if needed. Returns -EINVAL for an invalid name or
