@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Makes, edits and writes the three parts of a request: the layout of a guest's CPUs and memory
- * (NumaRequest), the groups, and the mappings from groups to their providers. The groups become the
- * query of Placement's GET /allocation_candidates. The groups and the mappings are sorted arrays
- * (base/array.h), so that two equal requests have the same text. Only the lists of same_subtree
- * keep the order in which they were added. A layout has at most NUMA_REQUEST_CELLS_MAX cells and
- * NUMA_REQUEST_CPUS_MAX guest CPUs. Options that contradict each other or the amounts are errors
- * (-EINVAL) with words. Names of classes and traits are not checked here;
- * claims/claim/claim-request.h checks whole requests. A constructor changes nothing on failure.
+/* Makes and edits requests, which have groups and the layout of a guest's CPUs and memory
+ * (NumaRequest), and the mappings from groups to their providers. resource_request_format() writes
+ * a request: its groups as the query of Placement's GET /allocation_candidates, and then its
+ * layout. The groups and the mappings are sorted arrays (base/array.h), so the order of additions
+ * does not change the text. Only the lists of same_subtree keep that order. A layout has at most
+ * NUMA_REQUEST_CELLS_MAX cells and NUMA_REQUEST_CPUS_MAX guest CPUs. Options that contradict each
+ * other or the amounts are errors (-EINVAL) with words. Names of classes and traits are not checked
+ * here; claims/claim/claim-request.h checks whole requests. A public function that fails changes
+ * nothing.
  *
  * Tests: tests/unit/base/test-resource-request.c tests/unit/base/test-numa-request.c */
 
@@ -532,7 +533,8 @@ void resource_request_remove(ResourceRequest *request, size_t group)
         array_close(request->groups, sizeof(RequestGroup), &request->n_groups, group);
 }
 
-/* Rejects a list that Placement would reject: fewer than two suffixes, or an empty one. */
+/* Rejects a list that Placement would reject (fewer than two suffixes, or an empty or invalid one),
+ * and one above the limit. */
 int resource_request_add_subtree(ResourceRequest *request, const StringSet *suffixes, Error *reterr)
 {
         StringSet *subtree = &request->subtrees[request->n_subtrees];

@@ -25,7 +25,7 @@
 typedef enum NumaThreads {
         NUMA_THREADS_PREFER,  /* on threads of the same cores if possible */
         NUMA_THREADS_ISOLATE, /* one core for each guest CPU; its other threads stay unused */
-        NUMA_THREADS_REQUIRE, /* only on cores that have at least two threads for it */
+        NUMA_THREADS_REQUIRE, /* only on cores with at least two free threads */
         _NUMA_THREADS_MAX,
         _NUMA_THREADS_INVALID = -EINVAL,
 } NumaThreads;
