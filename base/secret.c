@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Allocates and wipes memory for secrets. Blocks of 32 bytes, 64 bytes and so on up to 32 KiB are
- * cut from regions of 256 KiB. The process never unmaps a region. One list for each size has the
- * free blocks. A larger block has pages of its own, which are unmapped when it is freed. Each block
- * begins with a header that has its size. A freed block is wiped, so a free block has zeros behind
- * its header. A free block serves only requests of its size, and is never split or joined. Pages
- * whose MADV_DONTDUMP fails are still used.
+/* Allocates and wipes memory for secrets. Blocks (header included) of 32 bytes, 64 bytes and so on
+ * up to 32 KiB are cut from regions of 256 KiB. The process never unmaps a region. One list for
+ * each size has the free blocks. A larger block has pages of its own, which are unmapped when it is
+ * freed. Each block begins with a header that has its size. A freed block is wiped, so a free block
+ * has zeros behind its header. A free block serves only requests of its size, and is never split or
+ * joined. Pages whose MADV_DONTDUMP fails are still used.
  *
  * The small blocks save time: libcurl allocates buffers of about 16 KiB for each request. Mapping
  * and unmapping their pages took a quarter of the client's CPU time.

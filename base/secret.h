@@ -11,10 +11,11 @@
 
 #include "base/macros.h"
 
-/* Return memory, or NULL when out of memory. New memory is zeroed. secret_resize() keeps the
- * content; it wipes and frees the old memory if it moves, and allocates if secret is NULL. If it
- * returns NULL, the old memory stays valid. It never shrinks a block, and does not zero bytes
- * behind a size that was reduced before. secret_copy() copies a text with its NUL. */
+/* Return memory, or NULL when out of memory or for a size that is too large. New memory is zeroed.
+ * secret_resize() keeps the content; it wipes and frees the old memory if it moves, and allocates
+ * if secret is NULL. If it returns NULL, the old memory stays valid. It never shrinks a block, and
+ * does not zero bytes behind a size that was reduced before. secret_copy() copies a text with its
+ * NUL. */
 void *secret_alloc(size_t size);
 void *secret_alloc_array(size_t n, size_t size);
 void *secret_resize(void *secret, size_t size);
