@@ -60,8 +60,8 @@ static size_t length_from_lead(unsigned char lead)
         return lead < 0xf5 ? 4 : 0;
 }
 
-/* Checks the second byte, which alone reveals overlong forms, surrogates and code points above
- * U+10FFFF. */
+/* Checks the second byte, which reveals the wrong sequences that length_from_lead() accepts:
+ * overlong forms, surrogates, and code points above U+10FFFF. */
 static bool second_byte_valid(unsigned char lead, unsigned char second)
 {
         switch (lead) {
