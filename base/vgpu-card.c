@@ -225,7 +225,7 @@ VgpuCount vgpu_card_count(const VgpuCard *card, int type)
                 n_free += can_become(function, this);
         }
         count.n_creatable = count_creatable(card, &sums, type, n_free, count.n_used + count.n_idle);
-        /* Without sizes, the card proves only the vGPUs that it has or lists. */
+        /* Without sizes and a limit, only the vGPUs that the card has or lists are certain. */
         if (card->size_mib > 0 && framebuffer > 0)
                 count.total = MIN(count.total, card->size_mib / framebuffer);
         else if (limit == UINT64_MAX)

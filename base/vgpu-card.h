@@ -15,7 +15,8 @@
  * lists as creatable. A card can create as many vGPUs of a type as its remaining framebuffer and
  * the limit of the type (max_instances) allow. If a size is unknown, the limit alone decides. While
  * no claim waits for its type, one more within the limit is certain whatever the sizes are, because
- * the hardware lists the type. Without a known size and a limit, no more than this one counts.
+ * the hardware lists the type. If a size is unknown and there is no limit, no more than this one
+ * counts.
  *
  * In homogeneous mode all vGPUs of a card have one type, and the hardware shows that only after the
  * first type is set. Therefore a claimed type that is not set yet excludes all other types. If the
@@ -97,14 +98,14 @@ typedef struct VgpuCount {
         uint64_t n_used;      /* taken functions of the type */
         uint64_t n_idle;      /* idle functions of the type */
         uint64_t n_creatable; /* further vGPUs of the type, without those of n_idle */
-        uint64_t total;       /* largest number of the type on the empty card; at least the sum of
-                                 the other members */
+        uint64_t total;       /* largest known number of the type on the empty card; at least the
+                                 sum of the other members */
 } VgpuCount;
 
 /* Counts the functions of a type. O(functions). */
 VgpuCount vgpu_card_count(const VgpuCard *card, int type);
 
-/* Returns the function that the next claim of the type gets, borrowed: an idle one, or else a free
- * one, each with the lowest address. NULL if the card has none, or if it has only free ones and
+/* Returns the function that the next claim of the type gets, borrowed: the idle one with the lowest
+ * address, or else such a free one. NULL if the card has none, or if it has only free ones and
  * n_creatable is 0. O(functions). */
 VgpuFunction *vgpu_card_choose(const VgpuCard *card, int type);
