@@ -5,9 +5,9 @@
  * the size, by rbd_read() or statvfs(), and then the folders. If one of them hangs, there is no
  * answer to either; if one fails, the other is still valid.
  *
- * DiskCheck is shared: the driver and the running thread each own a reference. At most one thread
- * runs for a DiskCheck. An answer that comes after the poll thread stopped waiting stays in "facts"
- * until the next run. good_bytes changes only after a check without disk_error.
+ * DiskCheck is shared: each driver that uses it and the running thread own a reference. At most one
+ * thread runs for a DiskCheck. An answer that comes after the poll thread stopped waiting stays in
+ * "facts" until the next run. good_bytes changes only after a check without disk_error.
  *
  * Tests: tests/unit/drivers/test-disk-check.c */
 

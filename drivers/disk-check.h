@@ -27,12 +27,12 @@ DiskCheck *disk_check_unref(DiskCheck *check); /* NULL-safe, returns NULL; any t
  * Both can be NULL. */
 void disk_check_inherit(DiskCheck **check, DiskCheck *before);
 
-/* Starts a check and waits up to timeout_usec. It does not wait while the thread of an earlier run
- * hangs. Sets disk_total_bytes, disk_error, instance_folders and folders_error of the snapshot,
- * which must not have them yet.
+/* Starts a check and waits up to timeout_usec. While the thread of an earlier run still works or
+ * hangs, it does neither. Sets disk_total_bytes, disk_error, instance_folders and folders_error of
+ * the snapshot, which must not have them yet.
  *
  * Without an answer in time it uses a late answer of the run before. If there is none, both errors
  * are ETIMEDOUT, or the error of the start of the thread. After folders_error the list is empty.
- * With disk_error, disk_total_bytes is the last size that was read, or 0. Sets nothing if check is
- * NULL or no place is configured. */
+ * With disk_error, disk_total_bytes is the last size that was read without an error, or 0. Sets
+ * nothing if check is NULL or no place is configured. */
 void disk_check_run(DiskCheck *check, uint64_t timeout_usec, Snapshot *snapshot);
