@@ -12,7 +12,7 @@
  *   An amount above Placement's maximum, in the unit of the option.
  *   Sets of CPUs that are malformed, without a CPU, or contradict each other (facts C3).
  *   A malformed reserved_huge_pages, and two entries of it for the same cell and size.
- *   With file_backed_memory: a ram_allocation_ratio other than 1.0, as much or more
+ *   With file_backed_memory: a ram_allocation_ratio that is set and not 1.0, as much or more
  *   reserved_host_memory_mb, or a virt_type other than kvm and qemu.
  *   An images_type of lvm without a storage pool, and an owner_trait that is no trait.
  *   An mdev type without a name or listed twice, and an mdev_class other than VGPU or CUSTOM_….
