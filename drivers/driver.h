@@ -65,9 +65,9 @@ typedef struct Driver {
         bool replaced; /* the owner uses another driver now, so driver_free() does not wait */
 } Driver;
 
-/* Stops the thread and frees the driver. Waits up to two seconds, and not at all if another
- * driver replaced this one. A thread that is still inside the hypervisor's library after that
- * keeps running. It frees its memory when it returns. Returns NULL; NULL-safe. */
+/* Stops the thread and frees the driver. Waits up to two seconds, and not at all if another driver
+ * replaced this one or uses the same thread. A thread that is still inside the hypervisor's library
+ * after that keeps running. It frees its memory when it returns. Returns NULL; NULL-safe. */
 Driver *driver_free(Driver *driver);
 DEFINE_CLEANUP(Driver *, driver_free);
 
@@ -75,9 +75,9 @@ DEFINE_CLEANUP(Driver *, driver_free);
  * owns it. */
 int driver_get_fd(Driver *driver);
 
-/* Requests a poll. A request during a poll is kept and served once after it. Several such
- * requests become one, with all of their kinds. Returns 0 if the poll starts, 1 if another
- * one runs or waits, and < 0 if the thread cannot be woken. */
+/* Requests a poll. A request during a poll is kept and served once after it. Several such requests
+ * become one, with all of their kinds. Returns 1 if another poll of this driver runs or waits, else
+ * 0, and < 0 if the thread cannot be woken. */
 int driver_poll(Driver *driver, DriverPollKind kind);
 
 /* Takes one event, or DRIVER_EVENT_NONE when none is left. Call it until then. A newer snapshot

@@ -10,8 +10,8 @@
  *
  * Each driver owns a reference to its Poller and to the VirtThread. The thread owns one to itself,
  * and one to each Poller of the list. To free the last driver of a thread, driver_free() waits at
- * most two seconds for the thread. It does not wait if another driver replaced this one. A thread
- * that is still in a call keeps running and frees everything when it returns.
+ * most two seconds for the thread. It does not wait for a driver that was replaced. A thread that
+ * is still in a call keeps running and frees everything when it returns.
  *
  * Tests: tests/unit/drivers/test-poll-thread.c */
 

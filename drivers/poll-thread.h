@@ -25,12 +25,12 @@ int mailbox_new(Mailbox **ret, int *ret_fd);
 Mailbox *mailbox_ref(Mailbox *mailbox);
 Mailbox *mailbox_unref(Mailbox *mailbox); /* NULL-safe */
 
-/* Posts the result of a successful poll and takes over the reference. It replaces an older
- * snapshot, and removes an older failure and loss, which are over. */
+/* Posts the result of a successful poll and takes over the reference. It replaces a snapshot that
+ * was not taken, and removes a failure and a loss, which are over. */
 void mailbox_post_snapshot(Mailbox *mailbox, Snapshot *snapshot);
 
-/* Posts DRIVER_EVENT_POLL_FAILED or DRIVER_EVENT_LOST. Copies the error, which replaces an older
- * one. A failed poll replaces an earlier loss. */
+/* Posts DRIVER_EVENT_POLL_FAILED or DRIVER_EVENT_LOST. Copies the error, which replaces one of the
+ * same type. A failed poll replaces an earlier loss. */
 void mailbox_post_error(Mailbox *mailbox, DriverEventType type, const Error *error);
 
 void mailbox_post_changed(Mailbox *mailbox);
@@ -38,14 +38,15 @@ void mailbox_post_changed(Mailbox *mailbox);
 /* Takes one event, in the order of DriverEventType, or DRIVER_EVENT_NONE. */
 void mailbox_take(Mailbox *mailbox, DriverEvent *ret);
 
-/* The calls into one hypervisor. The virt thread makes them, except inherit() and free(). */
+/* The calls into one hypervisor. The virt thread makes them, except inherit() and, at times,
+ * free(). */
 typedef struct PollSource {
         /* Reads the host and posts one snapshot, or DRIVER_EVENT_POLL_FAILED with an error text. */
         void (*poll)(void *data, DriverPollKind kind, Mailbox *mailbox);
         /* Reads from fd and posts the events in it. Optional. */
         void (*listen)(void *data, Mailbox *mailbox);
         /* Runs after the last poll, also if there was none. Does not run for a driver that was
-         * freed before the thread began to serve it. Optional. */
+         * freed while it waited behind another one. Optional. */
         void (*close)(void *data);
         /* Takes over, from the source of the driver that it replaces, the parts that a hanging
          * call must not start twice. Both sources have the same address. Runs on the main thread
@@ -69,8 +70,8 @@ typedef struct DriverOps {
 
 /* Creates a driver whose thread polls the source. Takes over the source, and frees it on failure.
  * The driver replaces before (NULL: none). If both have the same name and address, the driver
- * shares the thread of before, unless that has ended. It then polls after before was freed and its
- * calls have returned. Negative errno with an error text. */
+ * shares the thread of before, unless that has ended. On a shared thread it polls only after before
+ * was freed and its calls have returned. Negative errno with an error text. */
 int poll_thread_start(Driver **ret, const char *name, const PollSource *source, Driver *before,
                       Error *reterr);
 
