@@ -15,7 +15,7 @@ typedef enum DriverUpdate {
         DRIVER_RESHAPE_NEEDED =
                 1, /* a class must move, used or not, but the caller allows no moves */
         DRIVER_UPDATED_IN_PART =
-                2, /* all but some devices or classes, which are unchanged; reterr has the reason */
+                2, /* some devices or classes are unchanged, left out or limited; reterr says why */
         _DRIVER_UPDATE_MAX,
 } DriverUpdate;
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Makes the tree that the host should have. An update first makes the plans (CPUs, amounts, mdevs),
- * then copies the tree, edits it, and lets drivers/reshape move the allocations. If the caller
- * gives an equal tree (reshape->before), the edit needs no copy.
+ * then keeps a copy of the tree, edits the tree, and lets drivers/reshape move the allocations. If
+ * the caller gives an equal tree (reshape->before), no copy is needed.
  *
  * TreeUpdate has everything that one update needs. The order of the steps matters: NUMA cells come
  * before the devices below them, and cells that are gone are removed after their devices. If
  * allocations would have to move but must not, the content of the edited tree is replaced by that
- * of the tree before. No state is kept between calls of provider_update().
+ * of the tree before. After an error the tree is undefined. No state is kept between calls of
+ * provider_update().
  *
  * Tests: tests/unit/drivers/test-update.c */
 
@@ -68,8 +69,8 @@ static int make_plans(TreeUpdate *update, bool moves, Error *reterr)
         return 0;
 }
 
-/* Returns whether the folder is missing, as on a host that has no local disks of guests. Never true
- * with a storage pool. */
+/* Returns whether instances_path is missing, as on a host that has no local disks of guests. Never
+ * true with a storage pool. */
 static bool is_never_there(const HostConfig *config, const Error *disk_error)
 {
         return !config->images_storage_pool &&
@@ -79,8 +80,9 @@ static bool is_never_there(const HostConfig *config, const Error *disk_error)
 /* Replaces the root's inventories, all of which belong to the driver (facts C2). A class with a
  * total of 0 is left out (facts G4.7), and so is one that numa_in_placement puts into cells. If the
  * size of the disk is unknown, DISK_GB keeps the value that the root has, or else the last measured
- * size, if there is one. Both are a problem, except when the root has no DISK_GB, no storage pool
- * is configured, and the folder is missing. -ENOMEM, or -EINVAL of provider_set_inventory(). */
+ * size, if there is one. An unknown size is a problem, unless the root has no DISK_GB, no storage
+ * pool is configured, and the folder is missing. -ENOMEM, or -EINVAL of
+ * provider_set_inventory(). */
 static int update_root(TreeUpdate *update, Error *reterr)
 {
         const HostConfig *config = update->config;
