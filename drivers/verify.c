@@ -6,7 +6,7 @@
  * and cells why the update would reject the host or leave out a part. Other parts get warnings. An
  * error of driver_config_check() or of the plan of CPUs ends it, so later reasons appear only after
  * that error is corrected. It comes first, because its plan of CPUs is used by other functions.
- * After such an error that plan can be empty, and the warnings about CPUs are then missing.
+ * After such an error that plan is empty, and the warnings about CPUs are missing.
  *
  * A finding names the option to change. For an error, this is the option of the table "options"
  * that comes first in its text, or "". Each verify_…() function returns -ENOMEM or 0; a finding is
@@ -274,8 +274,8 @@ static int verify_disk(const HostConfig *config, const Snapshot *snapshot, Findi
 
 /* Emulators */
 
-/* Warns of unknown emulators, whose traits the agent does not change, and of a missing emulated
- * TPM. */
+/* Warns of unknown emulators, whose traits the agent does not change, or of swtpm_enabled without
+ * an emulated TPM. */
 static int verify_emulators(const HostConfig *config, const Snapshot *snapshot, Findings *findings)
 {
         static const char *const virt_types[_HOST_VIRT_TYPE_MAX] = { "kvm", "qemu", "lxc",
@@ -374,8 +374,7 @@ static bool any_device_has_type(const Snapshot *snapshot, const char *type)
         return false;
 }
 
-/* Counts the mdevs of the type. Some devices list each mdev; for others only the number of
- * created instances is known. */
+/* Counts the mdevs of the type, and the vGPUs that are no mdevs. */
 static uint64_t count_mdevs(const Snapshot *snapshot, const char *type)
 {
         uint64_t n = 0;
@@ -390,7 +389,7 @@ static uint64_t count_mdevs(const Snapshot *snapshot, const char *type)
 }
 
 /* Warns of a type that no device offers, and of nothing else then. Warns of addresses without a
- * device, and of a max_instances below the number of existing mdevs. Also warns of a device that
+ * device, and of a max_instances below the number of existing devices. Also warns of a device that
  * does not offer the type, and of a parent of mdevs that several types name. */
 static int verify_mdev_type(const HostConfig *config, const HostMdevType *type,
                             const Snapshot *snapshot, Findings *findings)
@@ -426,8 +425,8 @@ static bool is_full(const Snapshot *snapshot, const SnapshotDevice *device, cons
         return type->available_instances == 0 && type->created_instances == 0;
 }
 
-/* Returns whether the device is a virtual function that becomes a vGPU, and that device_spec
- * offers. Devices with a physical_network are not offered. */
+/* Returns whether the device is a virtual function that becomes a vGPU, and has a spec in
+ * device_spec without a physical_network. */
 static bool is_spec_function(const HostConfig *config, const SnapshotDevice *device)
 {
         const PciSpec *spec =
@@ -437,7 +436,8 @@ static bool is_spec_function(const HostConfig *config, const SnapshotDevice *dev
 }
 
 /* Warns of a device that has types of mdevs but not an enabled one, or that is full. Does nothing
- * if no type is enabled, and for a function that [pci] device_spec offers. */
+ * if no type is enabled, and for a function that [pci] device_spec offers with
+ * report_in_placement. */
 static int verify_idle_device(const HostConfig *config, const Snapshot *snapshot,
                               const SnapshotDevice *device, Findings *findings)
 {
@@ -473,11 +473,11 @@ static int verify_mdevs(const HostConfig *config, const Snapshot *snapshot, Find
 /* Guests, also stopped ones, with CPUs other than those of [compute] cpu_shared_set and
  * cpu_dedicated_set (facts C3, last row).
  *
- * A guest CPU that is pinned to one CPU of the host is dedicated. Every other guest CPU floats over
- * the shared CPUs; without a list of CPUs it can run on all of them. nova-compute does not start
- * beside such a guest. The agent only warns, because the guest exists and a stopped agent would not
- * move it. Without usable dedicated CPUs there is no warning, because without cpu_dedicated_set
- * pinned guests use the shared CPUs. */
+ * A guest CPU that is pinned to one CPU of the host is dedicated. Every other guest CPU must float
+ * over the shared CPUs; without a list of CPUs it can run on all of them. nova-compute does not
+ * start beside such a guest. The agent only warns, because the guest exists and a stopped agent
+ * would not move it. Without usable dedicated CPUs there is no warning, because without
+ * cpu_dedicated_set pinned guests use the shared CPUs. */
 
 /* Number of guests that a warning names. One warning covers all guests with the same fault. */
 #define NAMES_MAX 5
@@ -562,7 +562,8 @@ static int warn_pinned(const Guests *guests, Findings *findings)
                 guests->n, names, guests->pin->vcpu, text);
 }
 
-/* Warns of guests that float over dedicated CPUs. anywhere_shared: the host has shared CPUs. */
+/* Warns of guests that float over dedicated CPUs, or have no shared CPUs. anywhere_shared: the host
+ * has shared CPUs. */
 static int warn_floating(const Guests *guests, bool anywhere_shared, Findings *findings)
 {
         char names[512];
@@ -708,7 +709,7 @@ static bool is_used(const Snapshot *snapshot, const SnapshotDevice *device)
 }
 
 /* Warns of functions of device_spec that have no vGPU type, or another one than most functions of
- * their card. A function without a type that a domain has is offered. */
+ * their card. A function without a type that a domain has is offered, so there is no warning. */
 static int verify_types(const HostConfig *config, const Snapshot *snapshot, Findings *findings)
 {
         int r = 0;
@@ -772,7 +773,7 @@ static int verify_pci(const HostConfig *config, const Snapshot *snapshot, Findin
         return r;
 }
 
-/* Returns the number of devices of the host that the section has. */
+/* Returns the number of devices of the host that the section has, at this address (NULL: any). */
 static size_t count_cleaned(const HostConfig *config, const Snapshot *snapshot,
                             const HostClean *section, const char *address)
 {
@@ -784,7 +785,8 @@ static size_t count_cleaned(const HostConfig *config, const Snapshot *snapshot,
         return n;
 }
 
-/* Warns of sections [device_clean NAME], and of their addresses, that have no device. */
+/* Warns of addresses in sections [device_clean NAME] that are not cleaned, and of sections with
+ * resource_classes that have no device. */
 static int verify_cleans(const HostConfig *config, const Snapshot *snapshot, Findings *findings)
 {
         int r = 0;
