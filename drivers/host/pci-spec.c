@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Parses [pci] device_spec and matches devices with it. A PciSpec has a matcher for each part of
- * the address: a number, ANY, or a regular expression. Parsing checks every value and reports
- * errors in Nova's terms, so matching has no errors. A match that exceeds a limit, or for which
- * memory is short, is no match. pci_specs_find() tries the specs in their order and returns the
- * first match. Names of classes and traits are brought into Placement's form while they are parsed.
- * In drivers/, only this file calls PCRE2.
+ * the address: a number, ANY, or a regular expression. Parsing checks every value of a known key
+ * and reports errors in Nova's terms, so matching has no errors. A match that exceeds a limit, or
+ * for which memory is short, is no match. pci_specs_find() tries the specs in their order and
+ * returns the first match. Names of classes and traits are brought into Placement's form while they
+ * are parsed. In drivers/, only this file calls PCRE2.
  *
  * Limits: PCI_SPECS_MAX specs, PCI_SPEC_TEXT_MAX bytes of a value, and the limits of a regular
  * expression below.
