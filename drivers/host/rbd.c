@@ -201,7 +201,8 @@ static int read_all(Child *child)
         return 0;
 }
 
-/* Reaps the child, and kills its process group first if it still runs. Returns its wait status. */
+/* Reaps the child. kills: it can still run, so its process group is killed first. Returns its wait
+ * status. */
 static int reap(const Child *child, bool kills)
 {
         int status = -1;
