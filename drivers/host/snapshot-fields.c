@@ -7,7 +7,7 @@
  * A field names its member by offset and type. A list of plain values (texts, uuids, addresses) is
  * a list of structs with one field without a key. The tables also limit the nesting, so a hostile
  * text cannot cause deep recursion. All texts, numbers and lists that are read have limits. Writing
- * checks none of them.
+ * checks none of them. A failed reading returns no snapshot, and a failed copy is zeroed.
  *
  * Tests: tests/unit/drivers/host/test-snapshot.c */
 
@@ -211,7 +211,7 @@ static const Field domain_fields[] = {
 };
 static const FieldList domain_list = LIST(domain_fields, sizeof(SnapshotDomain));
 
-/* The start times, the errors and guests_unknown are not in the JSON form. */
+/* The start of the poll, the errors and guests_unknown are not in the JSON form. */
 static const Field snapshot_fields[] = {
         OPTIONAL("driver", FIELD_TEXT, Snapshot, driver),
         REQUIRED("nodename", FIELD_TEXT, Snapshot, nodename),

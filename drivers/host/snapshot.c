@@ -7,8 +7,9 @@
  * drivers/host/snapshot-fields.c. The file also makes and parses names of devices: PCI addresses,
  * libvirt's names and identities.
  *
- * The searches for a device and for its mdevs are binary and need a sealed snapshot. The other
- * searches are linear and do not.
+ * The searches for a device and for its mdevs are binary and need a sealed snapshot. An address
+ * that the binary search does not find is searched in the whole list. The other searches are linear
+ * and do not.
  *
  * Tests: tests/unit/drivers/host/test-snapshot.c */
 
@@ -255,8 +256,8 @@ int snapshot_device_set_serial(SnapshotDevice *device, const char *serial)
         return 0;
 }
 
-/* Copies the serial number of the physical function, because a virtual function can lack its own
- * VPD. */
+/* Gives a virtual function without a serial number that of its physical function. Also sets its
+ * has_card_serial if the physical function has it. */
 static int inherit_serial(const Snapshot *snapshot, SnapshotDevice *device)
 {
         _cleanup_free_ char *name = NULL;
@@ -330,7 +331,7 @@ const SnapshotDevice *snapshot_find_device(const Snapshot *snapshot, const char 
 }
 
 /* libvirt's name of a PCI device follows from its address, which makes the search fast. In
- * recordings that were written by hand it does not, so the loop follows. */
+ * recordings that were written by hand it need not, so the loop follows. */
 const SnapshotDevice *snapshot_find_address(const Snapshot *snapshot, const char *address)
 {
         char name[sizeof("pci_") + PCI_ADDRESS_SIZE];

@@ -157,14 +157,14 @@ typedef struct SnapshotDomain {
         char (*pci_addresses)[PCI_ADDRESS_SIZE];
         size_t n_pci_addresses;
         /* A running domain has a second, persistent definition, which its next start uses. These
-         * members describe only the persistent one. They are empty for a domain that does not
-         * run (decision devices/definition). */
+         * members describe the persistent one: the devices that the live one lacks, and CPUs. They
+         * are empty for a domain that does not run (decision devices/definition). */
         Uuid *config_mdevs;
         size_t n_config_mdevs;
         char (*config_pci_addresses)[PCI_ADDRESS_SIZE];
         size_t n_config_pci_addresses;
-        /* Host CPUs to which the persistent definition pins one guest CPU each, or emulator and
-         * I/O threads. The live definition can have the same CPUs. */
+        /* Host CPUs of pins (and <vcpu cpuset>) to a single CPU in the persistent definition, and
+         * of its emulator and I/O threads. The live definition can have the same CPUs. */
         CpuSet config_cpus;
 } SnapshotDomain;
 
@@ -270,7 +270,8 @@ int snapshot_add_problem(Snapshot *snapshot, const char *text);
 const SnapshotMdev *snapshot_mdevs_of(const Snapshot *snapshot, const char *device, size_t *ret_n);
 
 /* Return a borrowed item, or NULL. The searches for a device by its name or PCI address need a
- * sealed snapshot and are O(log n); the others are linear. */
+ * sealed snapshot and are O(log n); the others are linear. A PCI address of no device, or of a
+ * device without libvirt's name for it, is searched linearly. */
 const SnapshotDevice *snapshot_find_device(const Snapshot *snapshot, const char *name);
 const SnapshotDevice *snapshot_find_address(const Snapshot *snapshot, const char *address);
 const SnapshotMdev *snapshot_find_mdev(const Snapshot *snapshot, const Uuid *uuid);
