@@ -2,7 +2,8 @@
 
 /* Reads small files of sysfs, and facts that libvirt lacks: cells of offline CPUs, and serial
  * numbers of NVMe controllers. Checks which mdevs have ended during a poll. Facts whose file is
- * missing are left out, because devices come and go at any time. Nothing is cached.
+ * missing or cannot be read are left out, because devices come and go at any time. Only
+ * sysfs_read() returns an error other than -ENOMEM. Nothing is cached.
  *
  * Tests: tests/unit/drivers/host/test-sysfs.c, and for the cells
  * tests/unit/drivers/linux/test-reader.c */
@@ -199,7 +200,7 @@ static bool has_entry(const char *sys, const char *folder, const char *name)
         return lstat(path, &st) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
-/* Returns whether the mdev has ended since it was listed. */
+/* Returns whether the mdev has ended since it was listed. False if that cannot be told. */
 static bool has_ended(const char *sys, bool is_local, const SnapshotMdev *mdev)
 {
         char address[PCI_ADDRESS_SIZE];
