@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Learns the sizes of cards and types from polls. The list is sorted by vendor, product and type
- * number; number 0 is the card itself. A size only grows: polls prove lower bounds. The
+ * number; number 0 is the card itself. The size of a card only grows: polls prove lower bounds. The
  * functions of a card are found by the address of their physical function.
  *
  * Tests: tests/unit/drivers/host/test-vgpu-sizes.c */
@@ -92,7 +92,8 @@ static uint64_t get(const VgpuSizes *sizes, const SnapshotDevice *device, uint32
         return found ? sizes->items[place].framebuffer_mib : 0;
 }
 
-/* Stores a size if none was known, or only a smaller one. */
+/* Stores a size if none was known, or only a smaller one. Ignores 0, a size that is not believed,
+ * and a new one above VGPU_SIZES_MAX. */
 static int set(VgpuSizes *sizes, const VgpuSize *size, bool *changed)
 {
         bool found;

@@ -4,11 +4,12 @@
 /* Framebuffer sizes of vGPU types and of the cards that they are on, as far as polls have shown
  * them. Pure.
  *
- * No file of the kernel has these sizes. The size of a type follows from its name. The size of a
- * card is the largest sum that a poll has proved: the framebuffer of its vGPUs, and of the largest
- * type that it can create beside them. An empty card can create a type with all of its framebuffer,
- * but a used one lists fewer types, and a full one none. Therefore the caller keeps the sizes, also
- * over restarts (vgpu_sizes_to_json()). Cards of one model (vendor and product) have one size.
+ * No file of the kernel has these sizes. The size of most types follows from the name. The size of
+ * a card is the largest sum that a poll has proved: the framebuffer of its vGPUs, and of the
+ * largest type that it can create beside them. An empty card can create a type with all of its
+ * framebuffer, but a used one lists fewer types, and a full one none. Therefore the caller keeps
+ * the sizes, also over restarts (vgpu_sizes_to_json()). Cards of one model (vendor and product)
+ * count as equally large.
  *
  * A vGPU can appear or end while a poll reads the other functions of its card. The sum of such a
  * poll can exceed the card. One list of creatable types is read at once, so its largest type is
