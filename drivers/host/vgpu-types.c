@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Parses the two sysfs files of a virtual function that becomes a vGPU without an mdev. Each
- * line of creatable_vgpu_types is one MdevType with one available instance. current_vgpu_type is
- * a type with one created instance, and then no type has an available one.
+/* Parses the two sysfs files of a virtual function that becomes a vGPU without an mdev. Each valid
+ * line of creatable_vgpu_types is one MdevType with one available instance. If current_vgpu_type
+ * has a type, that has one created instance, and no type has an available one.
  *
  * Type names are untrusted text: they are shortened and sanitized. Lines that cannot be parsed
  * are ignored, because the format belongs to NVIDIA's driver and can change.
