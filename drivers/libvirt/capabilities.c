@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Parses the XML in which libvirt describes a host. There are four kinds of input: the capabilities
- * for a poll, the capabilities that stay the same during a connection, the domain capabilities, and
+ * for a poll, the capabilities that stay the same while libvirt runs, the domain capabilities, and
  * a CPU model, which this file also formats.
  *
  * The functions get a text and fill structs. They check the form of numbers and the limits of

@@ -9,8 +9,9 @@
  * The main thread requests polls and takes their results from the mailbox (drivers/poll-thread.h).
  * The virt thread connects if necessary, polls, and posts a snapshot or a failure. It makes all
  * calls to the hypervisor, so a hypervisor that hangs stops only this thread. The thread of
- * libvirt's event loop (libvirt_event_loop_start()) sends keepalives, which end a hanging call on
- * the virt thread. It also runs the callbacks of drivers/libvirt/connection.c.
+ * libvirt's event loop (libvirt_event_loop_start()) sends keepalives if they are configured, which
+ * end a hanging call on the virt thread. It also runs the callbacks of
+ * drivers/libvirt/connection.c.
  *
  * Limits: keepalive works only on an open connection. If the daemon is stopped while the connection
  * opens, the poll hangs until the daemon continues or its socket closes.
@@ -63,11 +64,11 @@ static void state_free(void *data)
 
 /* Facts
  *
- * The CPU features and emulators of a hypervisor, and the version of libvirt. The capabilities of
- * the host come first, and without them there are no facts. An unknown version of libvirt is 0. Any
- * other call that fails has one of three meanings, which note_failure() decides. The hypervisor
- * does not support it, and the fact is absent. The connection broke, and the poll ends. Or the list
- * is incomplete, and a problem has the reason. A malformed answer makes the list incomplete, too.
+ * The CPU features and emulators of a hypervisor, and the version of libvirt. Without the
+ * capabilities of the host there are no facts. An unknown version of libvirt is 0. Any other call
+ * that fails has one of three meanings, which note_failure() decides. The hypervisor does not
+ * support it, and the fact is absent. The connection broke, and make_facts() fails. Or the list is
+ * incomplete, and a problem has the reason. A malformed answer makes the list incomplete, too.
  *
  * The CPU features depend on [libvirt] cpu_mode, as in Nova. Emulators are read for each
  * architecture with its default machine type and with each short name of a machine type. Duplicates
@@ -79,8 +80,8 @@ static int add_problem(Snapshot *facts, const Error *error, bool *incomplete, Er
         return snapshot_add_problem(facts, error->text) < 0 ? error_oom(reterr) : 0;
 }
 
-/* Handles a call that failed. Returns 0 if the poll can go on. An unsupported call is an absent
- * fact; other failures make the list incomplete. */
+/* Handles a call that failed. Returns 0 if the reading of facts can go on. An unsupported call is
+ * an absent fact; other failures make the list incomplete. */
 static int note_failure(Snapshot *facts, virConnectPtr connection, const char *what,
                         const char *name, bool *incomplete, Error *reterr)
 {
@@ -335,8 +336,9 @@ static void link_done(Link *link)
 }
 
 /* Reads the facts. Domain capabilities need a writable connection, because libvirt runs the
- * emulator to get them. The connection is closed at once. If the facts cannot be read, for example
- * because polkit is down, earlier facts stay and facts_error has the reason. */
+ * emulator to get them. That connection is closed afterwards. If the facts cannot be read, for
+ * example because polkit is down, earlier facts stay and facts_error has the reason. Without
+ * earlier facts it is an error. */
 static int read_facts(const LibvirtState *state, Link *link, Error *reterr)
 {
         Error error = ERROR_NULL;
