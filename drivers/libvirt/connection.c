@@ -201,8 +201,9 @@ static void on_device_update(virConnectPtr handle, virNodeDevicePtr device, void
         on_device(data, device);
 }
 
-/* Returns the id of the callback. If the hypervisor lacks the event, it releases the reference
- * of the callback and returns -1; polls then find the change later. */
+/* Returns the id of the callback. If libvirt did not register it, for example because the
+ * hypervisor lacks the event, releases its reference and returns -1. Polls then find the change
+ * later. */
 static int keep_or_forget(LibvirtConnection *connection, int id, const char *what)
 {
         if (id >= 0)

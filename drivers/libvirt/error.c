@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Translates libvirt's errors. A table has an errno and advice for each code. An error of the
+/* Translates libvirt's errors. A table has an errno and advice for each known code. An error of the
  * system (VIR_ERR_SYSTEM_ERROR) also has an errno. The table uses it only if the error occurred
  * between the agent and the daemon: it then says whether the daemon can be reached.
- * libvirt_error_is_gone() uses only the errno of the daemon's own errors. An unknown code becomes
+ * libvirt_error_is_gone() uses the errno only of the daemon's own errors. An unknown code becomes
  * EIO without advice.
  *
  * Tests: tests/unit/drivers/libvirt/test-error.c */
