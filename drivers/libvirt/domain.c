@@ -4,9 +4,10 @@
  * memory of the guest, and its devices. The lists have limits. The limit of devices also limits the
  * time, because each PCI device is compared with the others. The function domain_set_config() adds
  * parts of the persistent definition to a running domain: the devices that only this definition
- * has, and the CPUs to which it pins one guest CPU each, or emulator and I/O threads.
+ * has, the CPUs of its pins to a single CPU, and those of its emulator and I/O threads.
  *
- * Elements for a guest's cell that does not exist are ignored.
+ * Elements for a guest's cell that does not exist are ignored. An element that is read and
+ * malformed fails the domain (-EBADMSG).
  *
  * Tests: tests/unit/drivers/libvirt/test-domain.c */
 

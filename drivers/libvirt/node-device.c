@@ -5,7 +5,8 @@
  * kind "other" and is no error.
  *
  * Optional elements of newer versions of libvirt (VPD, the uuid of an mdev) have fallbacks or stay
- * empty. Lists and texts have the limits of a snapshot.
+ * empty. Lists and texts have the limits of a snapshot. A malformed value that is read fails the
+ * device (-EBADMSG).
  *
  * Tests: tests/unit/drivers/libvirt/test-node-device.c */
 #include "drivers/libvirt/node-device.h"
