@@ -9,10 +9,11 @@
  * a poll that is not of guests alone.
  *
  * libvirt also sends no event when "virsh attach-device --config" changes a persistent definition.
- * Therefore each poll reads POLL_CACHE_REFRESH_MAX domains again, in turn, and DRIVER_POLL_GUESTS
- * reads all of them. A claim waits for a poll of DRIVER_POLL_GUESTS alone. To be fast, such a poll
- * reads only devices that an event named, unless it follows no poll that succeeded, or devices have
- * no events. This module does not call libvirt. */
+ * Therefore each poll reads the persistent definitions of up to POLL_CACHE_REFRESH_MAX domains
+ * again, in turn, and DRIVER_POLL_GUESTS those of all. A claim waits for a poll of
+ * DRIVER_POLL_GUESTS alone. To be fast, such a poll reads only devices that are marked. It reads
+ * all of them if it follows no poll that succeeded, or if devices have no events. This module does
+ * not call libvirt. */
 
 #include "drivers/driver.h"
 #include "drivers/libvirt/node-device.h"
@@ -30,7 +31,7 @@ PollCache *poll_cache_free(PollCache *cache);
 DEFINE_CLEANUP(PollCache *, poll_cache_free);
 
 /* Mark a changed object: a device by libvirt's name, a domain by its uuid. Any thread. They never
- * fail: without memory they mark all devices, or all domains. */
+ * fail: without memory, or above POLL_CACHE_MARKS_MAX, they mark all devices, or all domains. */
 void poll_cache_mark_device(PollCache *cache, const char *name);
 void poll_cache_mark_domain(PollCache *cache, const char *uuid);
 
