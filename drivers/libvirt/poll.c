@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Runs one poll: reads the host, its devices, its domains, and then the disk. The cache decides
- * which devices and domains are read again. A device or domain that cannot be read is a problem of
- * the snapshot. An unknown size of the disk sets disk_error, and unknown folders of servers set
- * folders_error. A hypervisor can lack node devices, a version and a map of CPUs. A broken
- * connection and all other failures end the poll, and then the cache is emptied.
+ * which devices and domains are read again. A device or domain that exists and cannot be read is a
+ * problem of the snapshot. An unknown size of the disk sets disk_error, and unknown folders of
+ * servers set folders_error. A hypervisor can lack node devices, a version and a map of CPUs. A
+ * broken connection and all other failures end the poll, and then the cache is emptied.
  *
  * The disk is last, because its read can take up to DISK_CHECK_TIMEOUT_USEC.
  *

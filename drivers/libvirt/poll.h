@@ -2,11 +2,11 @@
 #pragma once
 
 /* Runs one poll of a hypervisor through libvirt, which fills a Snapshot. The hypervisor can lack
- * node devices, a version and a map of CPUs. Objects that vanish during the poll are skipped. A
- * device or domain that cannot be read is a problem of the snapshot, and such a domain is in its
- * list as "unread". An unknown size of the disk sets disk_error, and unknown folders of servers set
- * folders_error. Every other failure fails the poll. The cache decides which devices and domains
- * are read again.
+ * node devices, a version and a map of CPUs. Objects that vanish during the poll are skipped, as
+ * are devices whose read fails without a reason from libvirt. Any other device or domain that
+ * cannot be read is a problem of the snapshot, and such a domain is in its list as "unread". An
+ * unknown size of the disk sets disk_error, and unknown folders of servers set folders_error. Every
+ * other failure fails the poll. The cache decides which devices and domains are read again.
  *
  * Blocks as long as the hypervisor does: virt thread only. */
 
