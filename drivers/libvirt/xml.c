@@ -6,7 +6,7 @@
  * not use much memory. They reject a document type, count elements and attributes, and skip
  * elements of a namespace. The callers see only nodes and texts, and do not use libxml2. Nodes and
  * texts that the functions return are borrowed from the document. NULL nodes are allowed
- * everywhere.
+ * everywhere. A document that breaks a limit is -EBADMSG.
  *
  * Tests: tests/unit/drivers/libvirt/test-xml.c */
 #include "drivers/libvirt/xml.h"
@@ -29,8 +29,7 @@ typedef struct Limits {
 
 DEFINE_CLEANUP(xmlParserCtxt *, xmlFreeParserCtxt);
 
-/* Stops the parser. libvirt never sends a document type, and every known attack through XML
- * needs one. */
+/* Stops the parser. libvirt never sends a document type, and attacks through entities need one. */
 static void refuse_doctype(void *context, const xmlChar *name, const xmlChar *external_id,
                            const xmlChar *system_id)
 {
