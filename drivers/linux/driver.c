@@ -3,11 +3,10 @@
 /* Implements the driver "linux". A poll reads the host on the poll thread (drivers/poll-thread.h),
  * which also receives kernel events. The last snapshot is kept. While no event comes, parts that
  * cannot change without one are copied from it, for LIFE_USEC at most. The serial number of a PCI
- * function is copied in every poll, also after an event and without kernel events, but never to
- * another device at its address. A number that was not readable is not tried again before
- * DRIVER_POLL_ALL, unless the snapshot has a problem. DRIVER_POLL_ALL, and the poll after a
- * snapshot with problems, copy nothing. A failed poll counts as an event. An event during a poll
- * counts for the next one.
+ * function is also copied after an event and without kernel events, but never to another device at
+ * its address. A number that was not readable is not tried again before DRIVER_POLL_ALL, unless the
+ * snapshot has a problem. DRIVER_POLL_ALL, and the poll after a snapshot with problems, copy
+ * nothing. A failed poll counts as an event. An event during a poll counts for the next one.
  *
  * Facts that only libvirt knows are missing. Guests are unknown. With a storage pool the size of
  * the disk is unknown, which is a disk_error. The features of the host's CPU are left out if the

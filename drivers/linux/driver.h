@@ -5,9 +5,9 @@
  * It reports devices and amounts by the same names as the libvirt driver, so a host can change
  * from one to the other.
  *
- * Some facts are known only to libvirt, and stay unchanged in Placement. These are most traits of
- * emulators (COMPUTE_ and HW_ARCH_), the size of a storage pool, and the list of guests. So are the
- * features of CPU models that are configured by name or with extra flags. */
+ * Some facts are known only to libvirt, so their values in Placement stay unchanged. These are most
+ * traits of emulators (COMPUTE_ and HW_ARCH_), and the size of a storage pool. So are the features
+ * of CPU models that are configured by name or with extra flags. The guests are unknown, too. */
 
 #include "drivers/poll-thread.h"
 

@@ -19,15 +19,16 @@
  *                              PCI functions.
  *   Mdevs                      bus/mdev/devices.
  *
- * The poll fails without the online CPUs, with an unreadable list of cells, or without the CPUs,
- * memory or pages of a cell. A part of a cell would look like a smaller one. It also fails if the
- * PCI functions or the mdevs cannot be listed. Every other bad file leaves out its device, type or
- * number, and is named in a problem of the snapshot. Such a file that is missing, or vanishes
- * during the poll, means that its object does not exist. So does the error EIO, but not of the
- * files about vGPUs. A VPD that cannot be read is a problem only if a remote_managed device needs
- * its serial number. An unreadable serial number of an NVMe controller never is. Texts have limits
- * (SYSFS_TEXT_MAX) and are sanitized. Links to physical functions, drivers and types are read, and
- * not followed. All functions but those of events block as long as the kernel does. */
+ * The poll fails without the online CPUs or with an unreadable list of cells. It also fails without
+ * the CPUs or memory of a cell, or the number of its pages of a listed size. A part of a cell would
+ * look like a smaller one. The same holds if the PCI functions or the mdevs cannot be listed. Every
+ * other bad file leaves out its device, type or number, and is named in a problem of the snapshot.
+ * Such a file that is missing, or vanishes during the poll, means that its object does not exist.
+ * So does the error EIO, but not of the files about vGPUs. A VPD that cannot be read is a problem
+ * only if a remote_managed device needs its serial number. An unreadable serial number of an NVMe
+ * controller never is. Texts have limits (SYSFS_TEXT_MAX) and are sanitized. Links to physical
+ * functions, drivers and types are read, and not followed. All functions but those of events block
+ * as long as the kernel does. */
 
 #include "base/error.h"
 #include "drivers/host/snapshot.h"
