@@ -3,15 +3,17 @@
 /* Moves allocations with their inventories, class by class, by comparing the tree before and after
  * the update.
  *
- * For each class that leaves a provider, reshape_moves_make() collects a Move for each consumer
- * that has some of it. rules.c decides where the amount goes. If one consumer cannot be placed, all
- * moves of the class are undone, and the class keeps the inventories of the old tree
- * (keep_class()). So do the classes into which it would have turned, and earlier moves of these are
- * undone, too. Moves.usage is the sum of all consumers, which limits the amount that a provider can
- * take. If a class stays, new providers without inventories are removed then. At the end, a class
- * whose record is gone on a provider that still has usage of it gets the old record back
- * (keep_used()). Without consumers (reshape->consumers is NULL) nothing moves: either every class
- * that would move is in reshape->kept, or the result is DRIVER_RESHAPE_NEEDED.
+ * A class can leave a provider, or turn into another one there. For each such class
+ * reshape_moves_make() collects a Move for each consumer that has some of it. The file rules.c
+ * decides where the amount goes. If one consumer cannot be placed, all moves of the class are
+ * undone, and the class keeps the inventories of the old tree (keep_class()). So do the classes
+ * into which it would have turned, and earlier moves of these are undone, too. Moves.usage is the
+ * sum of all consumers, which limits the amount that a provider can take. If a class stays, new
+ * providers without inventories are then removed. At the end, a class whose record is gone on a
+ * provider that still has usage of it gets the old record back (keep_used()). Without consumers
+ * (reshape->consumers is NULL) nothing moves: either every class that would move is in
+ * reshape->kept, or the result is DRIVER_RESHAPE_NEEDED. After an error the tree and the
+ * allocations are undefined.
  *
  * A move keeps the amount of a consumer, except that the mdevs of the guest count for mediated
  * devices (facts C5.1). CPUs can become dedicated or shared, and a rule can change the class.
@@ -163,7 +165,7 @@ static int keep_used(const TreeUpdate *update, const Consumer *usage, Error *ret
         return 0;
 }
 
-/* Removes new providers without inventories. */
+/* Removes new providers without inventories and children. */
 static void drop_empty(const TreeUpdate *update)
 {
         /* backwards, because children are behind their parents */

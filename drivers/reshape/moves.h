@@ -17,6 +17,7 @@
  * can be below the amount of a consumer. reshape can be NULL: nothing can move. Returns
  * DRIVER_UPDATED, or DRIVER_UPDATED_IN_PART with an error text if a class stays that should move,
  * which is then in reshape->kept. Returns DRIVER_RESHAPE_NEEDED without consumers if a class would
- * move, used or not, that is not in reshape->kept; the tree is then undefined. Returns -ENOMEM or
- * another error of provider_tree_add(); the tree and the allocations are then undefined. */
+ * move, used or not, that is not in reshape->kept; the tree is then undefined, and
+ * provider_update() restores it. Returns -ENOMEM or another error of provider_tree_add(); the tree
+ * and the allocations are then undefined. */
 int reshape_moves_make(const TreeUpdate *update, DriverReshape *reshape, Error *reterr);

@@ -2,17 +2,17 @@
 
 /* Implements the rules for allocations whose inventory leaves a provider. reshape_rule_find()
  * selects the rule for a class of a provider: the first one that applies, in the order of its code,
- * and none for a class that stays. VCPU that stays is the exception if dedicated CPUs are new and
- * guests are pinned to them, or cannot be read. No rule applies to a provider at whose place
- * another device is now: the allocations belong to the former one. reshape_rule_place() decides
- * where the amount of one consumer goes.
+ * and none for a class that stays. VCPU that stays is the exception if dedicated CPUs are new and a
+ * guest is pinned to them, or cannot be read. No rule applies to a provider at whose place another
+ * device is now: the allocations belong to the former one. reshape_rule_place() decides where the
+ * amount of one consumer goes.
  *
  * CPUs and memory go to the cells to which the guest's domain pins them (GuestCells), or to the
  * root for classes that belong there. An amount without a pin, or above the capacity of its cell,
  * goes where it fits best, except CPUs that become dedicated on their own provider
  * (convert_cpus()). No provider gets more than its inventory allows, except VCPU that stays on its
  * provider. The functions read the trees before and after the update and change neither; only
- * "parts" is written.
+ * "parts" is written, and undefined after an error.
  *
  * Tests: tests/unit/drivers/reshape/test-moves.c */
 

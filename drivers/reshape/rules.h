@@ -30,8 +30,8 @@ typedef enum ReshapeRule {
         _RESHAPE_RULE_MAX,
 } ReshapeRule;
 
-/* Returns the rule for a class of a provider in the old tree. RESHAPE_RULE_NONE: the class
- * stays, or no rule knows its new place. */
+/* Returns the rule for a class of a provider in the old tree. RESHAPE_RULE_NONE: the class stays,
+ * no rule knows its new place, or another device is at the provider's place. */
 ReshapeRule reshape_rule_find(const TreeUpdate *update, const Provider *from,
                               const char *resource_class);
 
