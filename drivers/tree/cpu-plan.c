@@ -3,11 +3,12 @@
 /* Parses the configured sets of CPUs, and sorts their CPUs into usable, offline and missing ones.
  *
  * A CPU that guests cannot use is left out alone: the rest of its set stays, and a problem names
- * the CPU. A set of which the host has no CPU is an error, and so are malformed and contradicting
- * options. If the present CPUs are unknown, each CPU that is not online counts as offline. Without
- * any of the options, all online CPUs are shared. cpu_guests_find() then finds the dedicated CPUs
- * over which guests float (cpu_guest_floats()), except guests that are shut off. CPUs are those of
- * one host, below CPU_SET_MAX.
+ * the CPU. A set of which the host has no CPU, as far as its present CPUs are known, is an error,
+ * and so are malformed and contradicting options. If the present CPUs are unknown, each CPU that is
+ * not online counts as offline. A failure leaves the plan unchanged. Without any of the options,
+ * all online CPUs are shared. cpu_guests_find() then finds the dedicated CPUs over which guests
+ * float (cpu_guest_floats()), except guests that are shut off or unread. CPUs are those of one
+ * host, below CPU_SET_MAX.
  *
  * Tests: tests/unit/drivers/tree/test-cpu-plan.c */
 

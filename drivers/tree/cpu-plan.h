@@ -12,8 +12,7 @@ typedef struct CpuPlan {
         CpuSet dedicated;      /* guests can use these now */
         CpuSet shared_offline; /* configured and not missing, but guests cannot use them now */
         CpuSet dedicated_offline;
-        /* Dedicated CPUs over which guests that run or are paused float. Empty before
-         * cpu_guests_find(). */
+        /* Dedicated CPUs over which guests float, as cpu_guests_find() finds them; empty before */
         CpuSet floated;
 } CpuPlan;
 
