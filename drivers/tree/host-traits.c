@@ -2,10 +2,11 @@
 
 /* Reports and sets the traits of the root, as in Nova's libvirt driver. Each function in the table
  * of host_traits_visit() reports the traits of one list with their state to a visitor.
- * host_traits_update() sets or removes the traits whose state is known. All traits but those of CPU
- * features and hyperthreading are unknown if the snapshot has no emulators. Otherwise a trait that
- * the snapshot or the configuration shows is on. A trait that is not on is unknown while its list,
- * the features or the emulators, is incomplete, and off otherwise.
+ * host_traits_update() sets or removes the traits whose state is known. The traits of CPU features
+ * are unknown without features, that of hyperthreading without cells, and all others without
+ * emulators. Otherwise a trait that the snapshot or the configuration shows is on. A trait that is
+ * not on is unknown while its list, the features or the emulators, is incomplete, and off
+ * otherwise.
  *
  * The tables follow Nova's code (doc/facts.md, facts C8). A trait that Nova always removes is in
  * them, and is never on.
@@ -109,8 +110,8 @@ static void note(Traits *traits, const char *trait, TraitState state)
                 traits->r = traits->visit(trait, state, traits->userdata);
 }
 
-/* Reports a trait with the state "on" if the argument is true. It is off only if all emulators were
- * read, and unknown if there is no emulator. */
+/* Reports a trait with the state "on" if the argument is true. Otherwise it is off only if all
+ * emulators were read. Without an emulator it is unknown in any case. */
 static void note_emulated(Traits *traits, const char *trait, bool on)
 {
         note(traits, trait,
@@ -329,8 +330,8 @@ static void note_viommus(Traits *traits)
                       has_version(snapshot, VERSION(8, 3, 0), 0));
 }
 
-/* Returns true if guests can have an emulated TPM of this version. Older versions of libvirt
- * list no versions; all are then possible. */
+/* Returns true if guests can have an emulated TPM of this version. If no emulator lists versions,
+ * as with an older libvirt, all are possible. */
 static bool has_tpm_version(const Traits *traits, const char *version)
 {
         const Snapshot *snapshot = traits->snapshot;
