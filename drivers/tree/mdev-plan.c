@@ -2,9 +2,10 @@
 
 /* Decides how many vGPUs each device offers. Each parent of mdevs that has its configured type gets
  * one offer, and each card one for each of its configured types with a class. Existing vGPUs that
- * are used or can be given always count. max_instances of a type limits the sum of existing and new
- * vGPUs of all its offers. The rest after all existing ones goes to the devices of the type in
- * their order. Offers of 0 are removed at the end, because Placement has no inventories of 0.
+ * are used or can be given always count. The option max_instances of a type limits the new vGPUs of
+ * all its offers to the number that the existing ones leave. The rest after all existing ones goes
+ * to the devices of the type in their order. Offers of 0 are removed at the end, because Placement
+ * has no inventories of 0. A failure leaves *ret unchanged.
  *
  * The cards are made first: the virtual functions that become vGPUs, grouped by their physical
  * function. The functions are sorted by card and address, so each card is one run of the list. A

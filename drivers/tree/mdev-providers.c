@@ -9,7 +9,7 @@
  * of a PCI function the agent's owner trait is enough, too. A provider with the owner trait of
  * another program, or with another name, is never removed. For a device with an offer, a provider
  * of the host with its name is adopted, whatever its traits are. Allocations are not considered
- * here; drivers/reshape moves them afterwards.
+ * here; drivers/reshape moves them afterwards. After an error the tree is undefined.
  *
  * Tests: tests/unit/drivers/test-update.c */
 
