@@ -10,7 +10,8 @@
  * that is not offered has no weight, and all of its amounts are reserved.
  *
  * A provider is a cell of this host by its name, its trait and its place below the root. Cells that
- * are gone are removed in a second step, after the devices below them have moved.
+ * are gone are removed in a second step, after the devices below them have moved. After an error
+ * the tree is undefined.
  *
  * Tests: tests/unit/drivers/tree/test-numa-providers.c */
 
@@ -239,8 +240,8 @@ bool numa_lacks_memory(const Snapshot *snapshot, const SnapshotCell *cell)
         return cell->n_cpus > 0 && cell->memory_kib == 0 && reports_memory(snapshot);
 }
 
-/* Returns whether guests can run in the cell. They need memory where their CPUs are. A cell
- * without CPUs is the memory of a GPU or of a CXL device, or its CPUs are offline. */
+/* Returns whether the cell has a CPU that is online or that guests can use, and memory for it. A
+ * cell without CPUs is the memory of a GPU or of a CXL device, or its CPUs are offline. */
 static bool is_offered(const Shares *shares, const SnapshotCell *cell, const CpuSet *cpus)
 {
         bool can_run = cpu_set_count_common(cpus, &shares->update->snapshot->online_cpus) > 0 ||

@@ -7,10 +7,10 @@
  * (facts C9, G1: Nova has no such providers). With numa_in_placement = root, VCPU and MEMORY_MB
  * stay at the root, because Nova's scheduler rejects a host whose root has neither. Pure.
  *
- * The amounts that are reserved for the host are shared out by size over the cells that have usable
- * CPUs and memory. These parts add up to the whole, unless a part is larger than its cell or no
- * such cell has an amount of the class. In another cell all is reserved (decision devices/cpuless).
- * If the hypervisor reports the memory of no cell, no cell lacks it. */
+ * The amounts that are reserved for the host are shared out by size over the cells with memory and
+ * a CPU that is online or that guests can use. These parts add up to the whole, unless a part is
+ * larger than its cell or no such cell has an amount of the class. In another cell all is reserved
+ * (decision devices/cpuless). If the hypervisor reports the memory of no cell, no cell lacks it. */
 
 #include "base/allocation.h"
 #include "drivers/tree/child-provider.h"
