@@ -2,8 +2,9 @@
 
 /* Edits the providers of PCI devices. A view is made first: for each provider that the host should
  * have, the devices that count on it. Then providers with the trait COMPUTE_MANAGED_PCI_DEVICE but
- * without a device that counts are removed, and the others are created or updated. With
- * report_in_placement off, nothing is changed, and each provider that exists is a problem.
+ * without a device that counts are removed, with the exceptions below, and the others are created
+ * or updated. With report_in_placement off, nothing is changed, and each provider that exists is a
+ * problem.
  *
  * Virtual functions count on the provider of their physical function, so a view has either the
  * physical function or virtual functions of one class with the same traits. A provider stays while
@@ -11,7 +12,7 @@
  * device. A provider that another writer renamed stays only while the snapshot has a device that
  * counts on it or is refused. A virtual function of the snapshot that a domain has loses its
  * provider only to Neutron (physical_network). A view with a contradiction is refused: its provider
- * stays unchanged, and a problem names the reason.
+ * stays unchanged, and a problem names the reason. After an error the tree is undefined.
  *
  * Tests: tests/unit/drivers/tree/test-pci-providers.c */
 

@@ -22,6 +22,7 @@
  * functions, or virtual functions of different classes or traits. So does a device that is also a
  * vGPU. A provider that is impossible (child-provider.h) is left out. Each reason is appended to
  * update->problem. A provider that loses its last device is removed, or stays without inventories
- * if it has children. If reporting was switched off while providers exist, these stay, and that is
- * a problem as well. Call it after numa_providers_update(). -EINVAL, -ENOMEM. */
+ * if it has children. It stays while a domain has its device. If reporting was switched off while
+ * providers exist, these stay, and that is a problem as well. Call it after
+ * numa_providers_update(). -EINVAL, -ENOMEM. */
 int pci_providers_update(TreeUpdate *update, Error *reterr);
