@@ -3,7 +3,7 @@
 /* Edits the providers of sets of devices. For each set, the use of its devices is collected first:
  * by claims, by guests, and by cordons or absence. Two masks of members follow: those that cannot
  * be given out, and those of claims. The inventory is computed from both. Before that, providers of
- * sets without a section are removed.
+ * sets without a section are removed. After an error the tree is undefined.
  *
  * A member is also in use if a guest or a claim has a part of it or the card that it is a part of
  * (decision devices/parts). Limit: mdevs of claims count only if a domain has them.

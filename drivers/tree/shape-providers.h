@@ -37,6 +37,6 @@ int shape_check(const HostConfig *config, const Snapshot *snapshot, const Device
 /* Creates, updates and removes the providers. One with children stays without inventories instead
  * of being removed. A provider that is impossible (child-provider.h) is left out. Missing devices
  * are joined to update->problem. A set that shape_check() refuses with -EINVAL affects only its own
- * provider, of which all is reserved if it exists. Each reason is joined to update->problem.
- * -EINVAL, -ENOMEM. */
+ * provider, of which all is reserved if it exists under its own name. Each reason is joined to
+ * update->problem. -EINVAL, -ENOMEM. */
 int shape_providers_update(TreeUpdate *update, Error *reterr);
