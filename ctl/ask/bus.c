@@ -10,9 +10,10 @@
  * must match BUS_CLAIM_IN (formats/interface.h). Replies are copied, so that no caller owns a
  * message of sd-bus.
  *
- * While a call without arguments waits for its reply, a line on the terminal shows the progress of
- * the agent. On a terminal polkit can ask a user other than root for a password. pkttyagent(1) runs
- * for this purpose as long as the verb does. Limit: one call at a time, and each blocks.
+ * While a call without arguments, but with a time limit, waits for its reply, a line on the
+ * terminal shows the progress of the agent. On a terminal polkit can ask a user other than root for
+ * a password. pkttyagent(1) runs for this purpose as long as the verb does. Limit: one call at a
+ * time, and each blocks.
  *
  * Tests: tests/unit/ctl/ask/test-bus.c */
 
@@ -53,9 +54,9 @@ static bool can_ask_for_password(void)
         return geteuid() != 0 && isatty(STDIN_FILENO);
 }
 
-/* Replaces the child by pkttyagent; never returns. pkttyagent registers with polkit for its parent
- * process, which is computectl, and ends when computectl ends. It closes the end "ready" of a pipe
- * when it is registered. */
+/* Replaces the child by pkttyagent, or ends it if that fails. Never returns. pkttyagent registers
+ * with polkit for its parent process, which is computectl, and ends when computectl ends. It closes
+ * the end "ready" of a pipe when it is registered. */
 static _Noreturn void run_agent(int ready)
 {
         char number[16];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Calls of compute-agentd over D-Bus, and one question to systemd. Each function blocks until the
- * reply or the time limit. A call never starts the agent.
+/* Calls of compute-agentd over D-Bus, and questions to systemd about units. Each function that
+ * takes a bus blocks until the reply or the time limit. A call never starts the agent.
  *
- * Errors are words for people: those of the agent, or a text with an advice. CTL_NOT_RUNNING means
+ * Errors are words for people: those of the agent, or a text of this program. CTL_NOT_RUNNING means
  * that there is no bus, or no agent on it (but see ctl_bus_control_group()). -E2BIG means that the
  * agent could not decide a request within its limit of work. */
 
@@ -33,8 +33,8 @@ typedef struct CtlClaim {
 } CtlClaim;
 
 /* Starts pkttyagent, which asks for passwords on this terminal, and waits up to 5 s until polkit
- * knows it. Returns its process. Returns 0 if it is not installed, cannot be started or no person
- * can be asked; polkit then answers without a password. */
+ * knows it or it ends. Returns its process. Returns 0 if it is not installed, no process can be
+ * made, or no person can be asked; polkit then answers without a password. */
 pid_t ctl_authorization_start(void);
 
 /* Ends pkttyagent and waits for its end. 0 is ignored. */
@@ -42,8 +42,8 @@ void ctl_authorization_stop(pid_t pid);
 
 /* Opens a connection to the system bus of this host, or of host "[user@]host[:port]" if that is not
  * NULL. A connection to another host uses ssh, which can ask for a password, and
- * systemd-stdio-bridge on that host. Returns CTL_NOT_RUNNING if this host has no bus. The caller
- * closes with sd_bus_flush_close_unref(). */
+ * systemd-stdio-bridge on that host. Without host, returns CTL_NOT_RUNNING if this host has no bus.
+ * The caller closes with sd_bus_flush_close_unref(). */
 int ctl_bus_open(sd_bus **ret, const char *host, Error *reterr);
 
 /* Calls a method with arguments as sd_bus_message_append() takes them. *ret is the text of the
@@ -69,8 +69,9 @@ int ctl_bus_describe(sd_bus *bus, const char *document, const char *format, json
  * systemd for an unknown unit. The caller frees the text. */
 int ctl_bus_control_group(sd_bus *bus, const char *unit, char **ret, Error *reterr);
 
-/* Creates a claim and returns it (CLAIM_FORMAT). Without a consumer, returns whether the request
- * fits, with the reasons (EXPLAIN_FORMAT). The caller owns the reference. */
+/* Creates a claim, or finds that of an equal request, and returns it (CLAIM_FORMAT). Without a
+ * consumer, returns whether the request fits, with the reasons (EXPLAIN_FORMAT). The caller owns
+ * the reference. */
 int ctl_bus_request(sd_bus *bus, const CtlClaim *claim, json_t **ret, Error *reterr);
 
 /* Moves a claim to another consumer. consumer_type NULL: the agent decides. */
