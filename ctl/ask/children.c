@@ -51,7 +51,7 @@ void ctl_children_done(CtlChild *children, size_t n)
 }
 
 /* Does the work of the child in the forked process. Returns the exit code of the child: that of
- * run(), or 127 if the files could not be connected. */
+ * run(), or 127 if its files or their limit could not be set. */
 static int be_child(const CtlChild *child, int (*run)(void *data))
 {
         const struct rlimit limit = { OUTPUT_MAX, OUTPUT_MAX };
@@ -238,8 +238,8 @@ static int run_helper(void *data)
         return 127;
 }
 
-/* Returns the words of a failure: those of the order and the last line of the child's errors, which
- * is cut off. The earlier lines stay in errors. */
+/* Stores the words of a failure: those of the order and the last line of the child's errors, which
+ * is cut off. Returns -EIO. The earlier lines stay in errors. */
 static int fail_order(const char *failure, char *errors, Error *reterr)
 {
         static const char prefix[] = "computectl: ";

@@ -117,8 +117,9 @@ static int get_folders(sd_bus *bus, const char *name, const char *before, String
 }
 
 /* Reads which folders the sandbox leaves writable. The folders of state, run time, cache and logs
- * of the unit are always among them. With ProtectSystem=strict ctl_unit_may_write() takes them for
- * the only ones. Other folders that systemd leaves writable, as by BindPaths=, are not read. */
+ * of the unit are always among them. With ProtectSystem=strict, may_write() of ctl/verbs/config.c
+ * takes them for the only ones. Other folders that systemd leaves writable, as by BindPaths=, are
+ * not read. */
 static int get_sandbox(sd_bus *bus, CtlUnit *unit)
 {
         _cleanup_(string_set_done) StringSet folders = { 0 };

@@ -33,8 +33,8 @@ typedef struct CtlUnit {
 /* Frees the members. */
 void ctl_unit_done(CtlUnit *unit);
 
-/* Reads the unit. Waits at most 2 s for each property. Negative errno: systemd could not be
- * asked. */
+/* Reads the unit. Waits at most 2 s for each property. Negative errno: a property could not be
+ * read, or memory ran out; ret is then unchanged. */
 int ctl_unit_read(sd_bus *bus, CtlUnit *ret);
 
 /* Returns FILE of --config in the arguments of compute-agentd, borrowed; "": none. Pure. */
