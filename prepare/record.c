@@ -3,9 +3,10 @@
 /* Makes, writes and reads prepared.json, and writes cleaned.json for clean.c and partitions.json
  * for partitions.c. prepared.json is the only state about cards that a preparing run keeps for the
  * next one. It is in /run, because types and functions do not survive a boot either. Each write
- * replaces the file as a whole. A recorded claim explains a step in the journal; no step is decided
- * by it. So a lost document changes no later step, and one that cannot be read is ignored. An error
- * of a card or function is that of its failed step, else the reason of a refused one.
+ * replaces the file as a whole. A recorded claim appears only in reasons and in the next document;
+ * no step is decided by it. So a lost document changes no later step but in its reason, and one
+ * that cannot be read is ignored. An error of a card or function is that of its failed step, else
+ * the reason of a refused one.
  *
  * Tests: tests/unit/prepare/test-record.c */
 
@@ -34,7 +35,8 @@ static const char *find_reason(const PreparePlan *plan, PrepareKind kind, size_t
         return "";
 }
 
-/* Returns the claim that the type of a function belongs to, 0: none. */
+/* Returns the living claim that needs the type of a function, else the recorded one; 0: none, or no
+ * type. */
 static int64_t find_owner(const PrepareFunction *function, const PrepareClaims *claims)
 {
         const PrepareClaim *claim = prepare_find_claim(claims, function->address);

@@ -13,11 +13,12 @@
  * step in the same pass. If the claims cannot be read, the pass ends before its next step.
  *
  * At boot the driver of a card can be loaded late. A run prepares the other cards first, then waits
- * for such cards, and makes another pass when one has its driver.
+ * for such cards up to patience_usec, and makes another pass when one has its driver.
  *
  * The agent writes prepare-wanted after it changed claims, and compute-agent-prepare.path starts
  * this program then. A service is not started twice at a time, so a run finds later changes itself.
- * It compares the stamp with that of the begin of the pass. If they differ, it makes another pass.
+ * It compares the stamp with that of the begin of the pass. If they differ, it makes another pass,
+ * PASSES_MAX in all.
  *
  * Tests: tests/unit/prepare/test-run.c tests/unit/prepare/test-kills.c */
 
@@ -40,7 +41,7 @@
 #include "prepare/record.h"
 #include "prepare/wanted.h"
 
-#define ROUNDS_MAX       32 /* a pass needs one for each kind of step, and more if claims change */
+#define ROUNDS_MAX       32 /* enough for all kinds of steps, some twice, and for changes of claims */
 #define PASSES_MAX       10
 #define DRIVER_POLL_USEC UINT64_C(200000)
 
@@ -121,8 +122,8 @@ static const char *address_of(const Run *run, const PrepareStep *step)
                                                  : card->functions[step->function].address;
 }
 
-/* Writes the card or function of a step and its goal, for example "Function … of …: type
- * nvidia-1428". */
+/* Writes the card or function of a step, and its goal if it acts, for example "Function … of …:
+ * type nvidia-1428". */
 static void describe_step(const Run *run, const PrepareStep *step, char text[static 256])
 {
         const PrepareCard *card = &run->host.cards[step->card];
@@ -240,7 +241,8 @@ static int write_record(const Run *run, const char *wanted, const char *error, E
         return n_errors > 0 ? PREPARE_FAILED : PREPARE_DONE;
 }
 
-/* Makes one pass and writes its record. Returns a PrepareOutcome or a negative errno with words. */
+/* Makes one pass of the cards and writes its record. Returns a PrepareOutcome or a negative errno
+ * with words. */
 static int make_pass(const Config *config, const PreparePaths *paths, const char *wanted,
                      Error *reterr)
 {
@@ -311,7 +313,7 @@ static size_t count_unbound(const PreparePaths *paths, const HostConfig *config)
 
 /* Returns true if another pass is needed: the agent wrote another stamp during this one, or a
  * driver was bound to a card. At boot drivers are loaded late, so it waits for cards without a
- * driver. */
+ * driver until that time (CLOCK_MONOTONIC). */
 static bool wait_for_change(const Config *config, const PreparePaths *paths, const char *wanted,
                             size_t n_unbound, uint64_t until)
 {
@@ -329,7 +331,7 @@ static bool wait_for_change(const Config *config, const PreparePaths *paths, con
         }
 }
 
-/* Prints the steps of one plan, and changes nothing. */
+/* Prints the steps of one plan of the cards and the next step of each set, and changes nothing. */
 static int print_plan(const Config *config, const PreparePaths *paths, Error *reterr)
 {
         static const char *const words[] = {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Reads stamps and takes locks. A stamp is foreign input, which only decides whether a run reads
- * everything again. The descriptor of a lock is the lock: it ends when the descriptor is closed.
+ * everything again, or starts units that failed again. The descriptor of a lock is the lock: it
+ * ends when the descriptor is closed.
  *
  * Tests: tests/unit/prepare/test-run.c tests/unit/prepare/test-clean.c */
 
