@@ -9,12 +9,13 @@
  *   drivers_probe                              the address
  *   devices/FUNCTION/nvidia/current_vgpu_type  a type, or 0
  *
- * A crash between two writes leaves a state from which the next plan continues: no functions, no
- * driver, no type, or the old driver with another driver_override. The result of the writes is
- * read back. New functions that do not appear, or do not get the files of their types, within
- * SETTLE_USEC are no error: the next plan finds what is there. Limit: another process can open the
- * function between the check for open handles and the write. The driver then refuses the change,
- * and the write fails, or the driver waits until the process closes the function.
+ * A write that fails ends its step. A crash or a failure between two writes leaves a state from
+ * which the next plan continues: no functions, no driver, no type, or the old driver with another
+ * driver_override. The result of the writes is read back. New functions that do not appear, or do
+ * not get the files of their types, within SETTLE_USEC are no error: the next plan finds what is
+ * there. Limit: another process can open the function between the check for open handles and the
+ * write. The driver then refuses the change, and the write fails, or the driver waits until the
+ * process closes the function.
  *
  * Tests: tests/unit/prepare/test-run.c */
 
@@ -192,7 +193,7 @@ static int change_type(const PreparePaths *paths, const PrepareFunction *functio
         return 1;
 }
 
-/* Checks that no process has the function, or any function of the card, open now. */
+/* Checks that the function, or each function of the card, was not in use at the last read. */
 static bool is_free(const PrepareCard *card, size_t function)
 {
         for (size_t i = 0; i < card->n_functions; i++)

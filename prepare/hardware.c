@@ -9,14 +9,14 @@
  * devices are the links SYS/bus/mdev/devices/UUID to .../PARENT/UUID.
  *
  * A descriptor of an IOMMU group counts for each function of the group. A path below another mount
- * of /dev ends in the same words, so only the end is compared, from "/vfio/" on. If the descriptors
- * of any process, or the mediated devices, cannot be read, each function that is not seen in use is
- * unknown. A link that is
- * missing or cannot be read means that there is none, and a missing file of SR-IOV counts as 0. A
- * number, or vfio-dev, that cannot be read makes the card or the function unreadable, and the
- * others are still read. An unreadable function that is not seen open is unknown. A card with more
- * than 65,535 functions is unreadable, too. The functions of an unreadable card are not read.
- * Limit: a handle that was received over a socket and is in no table of descriptors is not seen.
+ * of /dev ends in the same words, so only the end is compared, from "/vfio/" on. If /proc, the
+ * descriptors of any process, or the mediated devices cannot be read, each function that is not
+ * seen in use is unknown. A link of a card or function that is missing or cannot be read means that
+ * there is none, and a missing file of SR-IOV counts as 0. A number, or vfio-dev, that cannot be
+ * read makes the card or the function unreadable, and the others are still read. An unreadable
+ * function that is not seen open is unknown. A card with more than 65,535 functions is unreadable,
+ * too. The functions of an unreadable card are not read. Limit: a handle that was received over a
+ * socket and is in no table of descriptors is not seen.
  *
  * Tests: tests/unit/prepare/test-hardware.c */
 

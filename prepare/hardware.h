@@ -16,10 +16,10 @@ typedef struct PreparePaths {
         uint64_t patience_usec;       /* longest wait for cards without a driver */
 } PreparePaths;
 
-/* Reads the cards of all sections [device_prepare NAME], but not the open handles. A number that
- * cannot be read is noted as "unreadable" in its card or function; a link that cannot be read
- * counts as missing. ret must be zeroed. Returns -ENOMEM with words on failure; ret must be freed
- * then too. */
+/* Reads the cards of all sections [device_prepare NAME], but not the open handles. A number, or a
+ * folder vfio-dev, that cannot be read is noted as "unreadable" in its card or function; a missing
+ * number of SR-IOV is 0; a link that cannot be read counts as missing. ret must be zeroed. Returns
+ * -ENOMEM with words on failure; ret must be freed then too. */
 int prepare_read_host(const PreparePaths *paths, const HostConfig *config, PrepareHost *ret,
                       Error *reterr);
 

@@ -109,7 +109,8 @@ static bool find_user(const Planner *p, const PrepareCard *card, char text[PREPA
 }
 
 /* Decides about the number of functions. The kernel takes another number only after 0. The next
- * plan finds a card without functions, whose unit must run before the new ones. */
+ * plan finds a card without functions. Its unit, if it has one that did not run in this pass, runs
+ * before the new ones are made. */
 static int plan_number(Planner *p, const PrepareCard *card)
 {
         uint64_t wanted = card->options->virtual_functions;
@@ -130,9 +131,9 @@ static int plan_number(Planner *p, const PrepareCard *card)
                    wanted, card->n_virtual);
 }
 
-/* Decides about the driver of a function that is no vGPU. A function that a process has open keeps
- * its driver: libvirt binds another one for a guest with managed='yes'. That is refused only for a
- * claim that needs a type, because its guest would get no vGPU. */
+/* Decides about the driver of a function that is no vGPU. A function that is in use, or perhaps in
+ * use, keeps its driver: libvirt binds another one for a guest with managed='yes'. That is refused
+ * only for a claim that needs a type, because its guest would get no vGPU. */
 static int plan_driver(Planner *p, const PrepareFunction *function, const PrepareClaim *claim,
                        bool needs_type)
 {
@@ -149,8 +150,9 @@ static int plan_driver(Planner *p, const PrepareFunction *function, const Prepar
                    function->driver[0] ? function->driver : "not bound");
 }
 
-/* Decides about a vGPU that has another type than its claim needs, or that has no claim. With a
- * claim, an open function or incomplete claims are refused. Without a claim, the step waits. */
+/* Decides about a vGPU that has another type than its claim needs, or that has no claim. If the
+ * function is in use or the claims are incomplete, the step is refused with a claim, and waits
+ * without one. */
 static int plan_clear(Planner *p, const PrepareFunction *function, const PrepareClaim *claim)
 {
         char reason[PREPARE_REASON_SIZE];
