@@ -188,8 +188,9 @@ static char *make_name(const char *template, const char *instance)
         return text_format("%.*s@%s.service", (int)(at - template), template, instance);
 }
 
-/* Returns true if systemd says that the unit runs, or gives no answer. A unit that failed and waits
- * for its Restart= is "activating" too, but does not run. */
+/* Returns true if systemd says that the unit is activating, as a oneshot service is while it runs,
+ * or gives no answer. A unit that failed and waits for its Restart= is "activating" too, but does
+ * not run. */
 static bool can_run(const char *unit)
 {
         char *argv[] = { (char *)"systemctl", (char *)"show",
