@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Decides about the entries of the record first, then about claims without an entry. Each entry
- * yields the step that it needs. The step is made if it is known that the partition is not in use,
- * and its unit has not failed since the last stamp of prepare-retry. The deactivation after a
- * failed activation does not wait for a stamp, and an adoption needs an open handle. A claim owns a
- * partition if its devices in the set are exactly those of the partition. A pending claim keeps an
- * active partition, and activates none, because Placement can still reject it.
+/* Decides about the entries of the record first, then about claims without an entry. Each call
+ * returns one step. An entry gets the step that it needs if it is known that the partition is not
+ * in use, and its unit has not failed since the last stamp of prepare-retry. The deactivation after
+ * a failed activation does not wait for a stamp, and an adoption needs an open handle. A claim owns
+ * a partition if its devices in the set are exactly those of the partition. A pending claim keeps
+ * an active partition, and activates none, because Placement can still reject it.
  *
  * Tests: tests/unit/prepare/test-partition-plan.c */
 
@@ -165,8 +165,8 @@ static bool shares_device(const PartitionEntry *entry, const DevicePartition *pa
         return false;
 }
 
-/* Returns true if an entry prevents a step for the partition of a claim. The partition of the entry
- * has a member of it, which is a device or a slot of the set, or the entry names one of its
+/* Returns true if an entry prevents a step for this partition of a claim: the entry's partition
+ * shares a member with it, which is a device or a slot of the set, or the entry names one of its
  * devices. Of an entry whose partition the configuration lacks, only the devices are known. */
 static bool is_blocked(const DeviceSet *set, const PartitionRecord *record,
                        const DevicePartition *partition)

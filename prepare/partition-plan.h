@@ -27,7 +27,7 @@
 #include "prepare/plan.h"
 
 typedef struct PartitionStep {
-        /* in the order of their execution */
+        /* for entries, in the order of their execution */
         enum {
                 PARTITION_STEP_NONE,
                 PARTITION_STEP_ADOPT,      /* record the partition as active for the claim */
@@ -50,7 +50,8 @@ typedef struct PartitionFacts {
  * their deactivations and activations, then claims without an entry. */
 PartitionStep partition_plan_next(const HostShapes *shapes, const PartitionFacts *facts);
 
-/* Returns why the entry of the set gets no step although it needs one, static, or "". The wait for
- * a new stamp after a failure is not such a reason. */
+/* Returns why the entry of the set gets no step although it needs one, or that the configuration
+ * lacks its partition; static; "": neither. The wait for a new stamp after a failure is not such a
+ * reason. */
 const char *partition_plan_waits(const HostShapes *shapes, const PartitionFacts *facts,
                                  const PartitionEntry *entry);

@@ -3,7 +3,8 @@
 /* Each set is a lane in which at most one unit runs. Each look reads the claims and the open
  * handles, and gives each free lane the step of prepare/partition-plan.h. A look is made at the
  * begin, after the end of a unit or of its time, after a step that left no unit running, and after
- * a new stamp.
+ * a new stamp. If the claims cannot be read, a look makes no step; another error ends the run, but
+ * not its units.
  *
  * Invariant: the record says "activating" or "deactivating" before a unit is started. Only the
  * success of the unit changes that, and the failure of an activation ("failed"). A program that is
@@ -206,7 +207,8 @@ static void fail(Run *run, const Lane *lane, PartitionEntry *entry, PartitionSta
         log_entry(entry, LOG_ERR, MESSAGE_PREPARE_FAILED, reason);
 }
 
-/* Starts the unit of an entry, whose state is in the record. */
+/* Starts the unit of an entry, whose state is in the record. A start that fails is noted in the
+ * entry, and is no error. */
 static int start_unit(Run *run, Lane *lane, PartitionEntry *entry, Error *reterr)
 {
         bool activates = entry->state == PARTITION_ACTIVATING;
@@ -232,7 +234,8 @@ static int start_unit(Run *run, Lane *lane, PartitionEntry *entry, Error *reterr
         return 0;
 }
 
-/* Makes a step of a set: writes it into the record, then starts its unit. */
+/* Makes a step of a set: writes it into the record, then starts its unit, which an adoption does
+ * not have. */
 static int make_step(Run *run, Lane *lane, const PartitionStep *step, Error *reterr)
 {
         const char *set = lane->shapes->set.name;
