@@ -11,21 +11,21 @@
  * fails because the system stops waits. The agent decides that a device is dirty, and its database
  * is foreign input. So this program checks the device before its first unit, and after the success
  * of each: the host lists it, a section of the configuration has it, it is no virtual function, and
- * no living claim names it. With a claim the task fails. Otherwise it waits: a device can be absent
- * during a hot reset, and a section while its file is written. The agent decides about a section
- * that is gone. Before each unit and before the result "clean" it checks that no process has its
- * VFIO group or device open. If that is not known, it counts as open. A device that is open at
- * first waits, and one that is open at a later check fails.
+ * no living claim of the last look at the database names it. With a claim the task fails. Otherwise
+ * it waits: a device can be absent during a hot reset, and a section while its file is written. The
+ * agent decides about a section that is gone. Before each unit and before the result "clean" it
+ * checks that no process has its VFIO group or device open. If that is not known, it counts as
+ * open. A device that is open at first waits, and one that is open at a later check fails.
  *
- * A unit that an earlier run started for the same row is waited for (prepare/unit.h). At the end of
- * its time (timeout_sec, for each unit) only systemctl is killed: the task fails, and the unit is
- * not stopped. A run that is killed leaves no result of the units that run, and the next one starts
- * them again. While the system stops, a failed unit is no result either. The result names the row
- * of the database and its time, so it cannot count for a later use of the device, nor for a row of
- * another database.
+ * A task whose unit an earlier run started for the same row begins with the first unit again. If
+ * that one still runs, it is waited for (prepare/unit.h). At the end of its time (timeout_sec, for
+ * each unit) only systemctl is killed: the task fails, and the unit is not stopped. A run that is
+ * killed leaves no result of the units that run, and the next one begins these tasks again. While
+ * the system stops, a failed unit is no result either. The result names the row of the database and
+ * its time, so it cannot count for a later use of the device, nor for a row of another database.
  *
  * A run can take days, so it reads the configuration again with each look at the database. A unit
- * that runs keeps its time, and the proof is that of the section at its end.
+ * that runs keeps its time, and the proof is that of the section when the first unit ends.
  *
  * Invariant: no unit is started for a row that has a result, unless the record was lost or cannot
  * be read. The agent can read the result at any time, and give the device to a guest. So a run
@@ -318,7 +318,7 @@ static bool has_old_unit(const Run *run, const Task *task, const HostClean *sect
                                 (section->prove && prepare_unit_runs(section->prove, address)));
 }
 
-/* Waits for the end of an old unit, as long as one of this row can run. */
+/* Lets a task wait for the end of an old unit. Fails it once the row is older than timeout_sec. */
 static void wait_for_old_unit(Run *run, Task *task, const HostClean *section)
 {
         uint64_t until = (uint64_t)task->dirty.since_usec + section->timeout_usec;
@@ -494,8 +494,8 @@ static int update_tasks(Run *run, Error *reterr)
         return 0;
 }
 
-/* Makes the next step of each task. Yields the number of tasks whose unit runs. While the claims
- * cannot be read, no new task begins. */
+/* Makes the next step of each task. Yields the number of tasks whose unit runs. While the
+ * configuration or the claims cannot be read, no new task begins. */
 static int make_steps(Run *run, size_t *ret_running, Error *reterr)
 {
         int r = 0;
