@@ -12,7 +12,8 @@
  * Each line but a continuation ends the value before it, also an empty line, one of white space
  * alone, or a comment. The main structure is Reader, which appends to ConfigSettings. Invariants:
  * the reader does not change an entry after its value has ended, and a value is wiped when it is
- * freed, because it can be a secret. Limits: those of file.h, which are errors.
+ * freed, because it can be a secret. The first error ends the reading, and what was read before
+ * stays. Limits: those of file.h, which are errors.
  *
  * Unlike oslo.config, this reader trims the name of a section, and takes "[default]" for [DEFAULT].
  * It skips a byte order mark, keeps a value of one quotation mark, and does not end a line at a

@@ -305,7 +305,8 @@ static bool has_word_in_any_case(char *const *list, const char *word)
         return false;
 }
 
-/* Checks that a device belongs to no other section. */
+/* Checks that a device of a set belongs to no other set, no section [device_clean NAME] and no mdev
+ * type. */
 static int check_device(const HostConfig *host, const char *address, Error *reterr)
 {
         for (size_t i = 0; i < host->n_shapes; i++)

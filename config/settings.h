@@ -20,8 +20,8 @@
  * In a section with a name, such as [device_shapes NAME], the last value of each option counts,
  * known to the agent or not. Values that do not count change only if a reference leads to them.
  * Returns -EINVAL with words that name file, line and option, or -ENOMEM. Errors are a reference to
- * no option, a circle, and a chain of more than 16 values. So are a reference to a secret from a
- * value that is none, and a result that is too long. */
+ * no option, a circle, and a chain of more than 16 values that are not replaced yet. So are a
+ * reference to a secret from a value that is none, and a result that is too long. */
 int config_expand(ConfigSettings *settings, const char *section, Error *reterr);
 
 /* Returns the last entry of that name; NULL: there is none. Borrowed. */
@@ -58,8 +58,8 @@ int config_set_from_settings(const ConfigOption *option, void *base, ConfigSetti
                              Error *reterr);
 
 /* Warns about each section that neither this agent nor Nova defines, except auth_section, and about
- * each such option in a section that the agent reads. Also warns about each option of this agent
- * that is a secret, in a file that all users can read. Also warns about one option of Nova that the
+ * each such option in a section that the agent reads. Also warns about each secret of this agent
+ * that has a value in a file that all users can read. Also warns about one option of Nova that the
  * agent does not implement, if it is true, and does not count it then. Returns the number of
  * options that are ignored without a warning: options of Nova or its libraries, and options in
  * sections that only Nova reads, or in auth_section. Options of [placement] that the agent knows

@@ -8,8 +8,8 @@
  * Invariants: a text that is not allowed never reaches a member. A secret is wiped when it is
  * freed, and no message quotes it. Types of mediated devices, groups of cards, groups of cleaned
  * devices and sets of devices have tables of their own, because each has a struct of its own.
- * Limits and forms are those of single values. Rules about several options are in config.c
- * and sections.c. Options without a form take any text here. Later config.c parses device_spec,
+ * Limits and forms are those of single values. Rules about several options are in config.c and
+ * sections.c. Texts and lists without a form take any text here. Later config.c parses device_spec,
  * sections.c parses partitions, and driver_config_check() checks lists of CPUs and
  * reserved_huge_pages.
  *
