@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Writes the effective options as text and makes the digest of the text: whether [placement]
- * exists, and one line for each option that differs from its default. So a new version with more
- * options keeps the digest of a configuration that does not use them. An option whose default has a
- * reference always has its line (is_default()). The sections with names follow, in the order of the
- * configuration. Comments, files and the order of options make no difference. The order of sections
- * and of items in lists does. */
+ * exists, and one line for each option that differs from its default, except those of one host
+ * (is_of_one_host()). So a new version with more options keeps the digest of a configuration that
+ * does not use them. An option whose default has a reference always has its line (is_default()).
+ * The sections with names follow, in the order of the configuration. Comments, files and the order
+ * of options make no difference. The order of sections and of items in lists does. */
 
 #include "config/config-digest.h"
 

@@ -10,9 +10,10 @@
  *
  * Invariants: each value was checked when config_load() returns, so no other module checks it
  * again. A Config is made completely or not at all. A value from a credential wins over all files.
- * An error about a value in a file begins with its file and line. An error about a missing option
- * of [placement] begins with the place of the section or of auth_type. Limit: [mdev_TYPE] sections
- * are read only for the types in enabled_mdev_types.
+ * An error about a value in a file begins with its file and line. An error of the driver's rules
+ * begins with those of the option that it names first, if a file sets that. An error about a
+ * missing option of [placement] begins with the place of the section or of auth_type. Limit:
+ * [mdev_TYPE] sections are read only for the types in enabled_mdev_types.
  *
  * Tests: tests/unit/config/test-config.c tests/unit/config/test-state-dir.c
  * tests/unit/config/test-auth.c */
@@ -187,9 +188,9 @@ static int has_file(const char *folder, const char *name)
         return path ? access(path, F_OK) == 0 : -ENOMEM;
 }
 
-/* Returns 1 if state_path can only be the agent's folder of an older configuration: it exists, the
- * folder in config->state_dir does not, and it has no folder "instances" of Nova. Returns 0 if not,
- * or -ENOMEM. */
+/* Returns 1 if state_path can only be the agent's folder of an older configuration: state_path
+ * exists and has no folder "instances" of Nova, and the folder in config->state_dir does not exist.
+ * Returns 0 if not, or -ENOMEM. */
 static int is_only_folder(const Config *config)
 {
         int other = has_file(config->state_dir, ""), former = has_file(config->state_path, ""),
@@ -344,7 +345,8 @@ static const HostMdevType *find_default(const HostConfig *host)
         return NULL;
 }
 
-/* Reads a type and appends it to the list, which has space for all enabled types. */
+/* Reads a type and appends it to the list, which has space for all enabled types. A second type
+ * without addresses is not appended. */
 static int add_type(Config *config, const ConfigSettings *settings, const char *name, Error *reterr)
 {
         _cleanup_(free_type) HostMdevType type = {};
@@ -466,8 +468,8 @@ static const ConfigEntry *find_named(const ConfigSettings *settings, const char 
         return ret;
 }
 
-/* Checks the options that each driver would reject, and adds the place of the option to the
- * words. */
+/* Checks the options that each driver would reject, and puts the place of the option that the words
+ * name first before them, if a file sets it. */
 static int check_driver(const Config *config, const ConfigSettings *settings, Error *reterr)
 {
         Error error = ERROR_NULL;
