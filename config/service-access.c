@@ -5,11 +5,12 @@
  *
  * The child changes its user and groups, tries each file, and writes a line for each failure: the
  * errno in decimal (0: only a warning), a blank, and the words. The parent reads the lines. The
- * first errno above 0 is its result, and lines with 0 go to the caller's function for warnings. The
- * main structure is Look, the work of the child. Configuration, credentials, certificates, the file
- * of the static driver and files of providers are opened. The state folder, its files and
- * instances_path are checked with access(2). Invariant: the rights of the parent never change.
- * Limit: the child is forked without exec, so the caller must have only one thread. */
+ * first errno above 0 is its result, and lines with 0 go to the caller's function for warnings. A
+ * child that fails without an error line is -EIO. The main structure is Look, the work of the
+ * child. Configuration, credentials, certificates, the file of the static driver and files of
+ * providers are opened. The state folder, its files and instances_path are checked with access(2).
+ * Invariant: the rights of the parent never change. Limit: the child is forked without exec, so the
+ * caller must have only one thread. */
 
 #include "config/service-access.h"
 
@@ -198,8 +199,8 @@ static void look_at_providers(const Look *look)
         }
 }
 
-/* Tries all files that the configuration names. Failures of the state and of the credentials are
- * errors, all others are warnings. A missing instances_path is no failure. */
+/* Tries the files that service_access_check_rest() names. Failures of the state and of the
+ * credentials are errors, all others are warnings. A missing instances_path is no failure. */
 static void look_at_rest(const Look *look)
 {
         const Config *config = look->config;

@@ -44,10 +44,11 @@ int service_rights_find_id(ServiceRights *ret, uid_t user, gid_t group, Error *r
  * negative errno with words that name the first failure. Blocks on the child. */
 int service_access_check_config(const ServiceRights *rights, const char *file, Error *reterr);
 
-/* Checks the files that the configuration names. Returns a negative errno with words if the service
- * cannot write an existing state folder, lock file or database, or cannot read one of
- * credential_files, because a start would fail. The service runs without each other file, so a
- * failure there is a warning. A missing state folder, provider_config_location or instances_path
- * is no failure. Blocks on the child. */
+/* Checks the state, credential_files, the files of TLS, [static] path, instances_path and *.yaml in
+ * provider_config_location. Returns a negative errno with words if the service cannot write an
+ * existing state folder, lock file or database, or cannot read one of credential_files, because a
+ * start would fail. The service runs without each other file, so a failure there is a warning. A
+ * missing state folder, provider_config_location or instances_path is no failure. Blocks on the
+ * child. */
 int service_access_check_rest(const ServiceRights *rights, const Config *config,
                               ConfigWarning warning, void *userdata, Error *reterr);
