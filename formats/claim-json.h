@@ -26,9 +26,9 @@
 #include "claims/claim/event.h"
 #include "claims/claim/host-facts.h"
 
-/* Makes the object of a claim. facts: of the last poll, or NULL. Without facts "class" is "", no
- * mdev exists, and PCI devices are managed. Returns a new reference. Returns NULL if memory ran
- * out, or if a text of the database is not UTF-8. */
+/* Makes the object of a claim. facts: of the last poll, or NULL. Without facts no domain has a
+ * name, "class" is "", no mdev exists, and PCI devices are managed. Returns a new reference.
+ * Returns NULL if memory ran out, or if a text of the database is not UTF-8. */
 json_t *claim_to_json(const Claim *claim, const HostFacts *facts);
 
 /* Makes an event as a member of the document "events":

@@ -39,26 +39,26 @@
  * "changes": [{"uuid", "from", "to"}], "done": bool, "refused": "" or the reason} */
 #define IDENTITY_FORMAT "compute-agent-identity/1"
 
-/* {"format", "wanted": content of prepare-wanted that the run saw, "error": "" or why nothing was
- * changed, "claims_known": bool, "cards": [{"address", "section", "virtual_functions", "error"}],
- * "functions": [{"address", "physical_function", "type": "" or "nvidia-1428", "open": a process has
- * it open, or that is not known, "claim": 0 or the claim that its type belongs to, "waiting": "" or
- * why its type stays, "error": "" or why it is not as wanted}]}: the result of
+/* {"format", "wanted": content of prepare-wanted that the run saw, "error": "" or why the pass was
+ * not completed, "claims_known": bool, "cards": [{"address", "section", "virtual_functions",
+ * "error"}], "functions": [{"address", "physical_function", "type": "" or "nvidia-1428", "open": it
+ * is in use, or that is not known, "claim": 0 or the claim that its type belongs to or was set for,
+ * "waiting": "" or why its type stays, "error": "" or why it is not as wanted}]}: the result of
  * compute-agent-prepare. */
 #define PREPARED_FORMAT "compute-agent-prepared/1"
 
-/* {"format", "wanted": content of clean-wanted that the run saw, "error": "" or why nothing was
- * done, "devices": [{"row": id of the unclean device, "since": its since_usec, "address", "state":
- * "cleaning" | "waiting" | "clean" | "failed", "unit": the unit of the state, or "", "reason": ""
- * or why the device waits or failed, "lines": last lines of the unit that failed}]}: the result of
- * compute-agent-prepare --clean. */
+/* {"format", "wanted": content of clean-wanted that the run saw, "error": "" or why the last look
+ * failed, "devices": [{"row": id of the unclean device, "since": its since_usec, "address",
+ * "state": "cleaning" | "waiting" | "clean" | "failed", "unit": the unit of the state, or "",
+ * "reason": "" or why the device waits or failed, "lines": last lines of the unit that failed}]}:
+ * the result of compute-agent-prepare --clean. */
 #define CLEANED_FORMAT "compute-agent-cleaned/1"
 
-/* {"format", "wanted": content of prepare-wanted that the run saw, "error": "" or why nothing was
- * done, "partitions": [{"set": name of [device_shapes NAME], "partition": its id, "devices": [PCI
- * addresses], "claim": the claim that it was activated for, "state": "activating" | "active" |
- * "failed" | "deactivating", "since_usec": time of the state or of its last error, "error": "" or
- * why the last unit failed, "waiting": "" or why no unit is started, "retry": content of
- * prepare-retry when it failed, "lines": last lines of the unit that failed}]}: the partitions that
- * compute-agent-prepare activated. */
+/* {"format", "wanted": content of prepare-wanted that the run saw, "error": "" or why the last look
+ * made no step, "partitions": [{"set": name of [device_shapes NAME], "partition": its id,
+ * "devices": [PCI addresses], "claim": the claim that it was activated for, "state": "activating" |
+ * "active" | "failed" | "deactivating", "since_usec": time of the state or of its last error,
+ * "error": "" or why the last unit failed, "waiting": "" or why no unit is started, "retry":
+ * content of prepare-retry when it failed, "lines": last lines of the unit that failed}]}: the
+ * partitions that compute-agent-prepare activated. */
 #define PARTITIONS_FORMAT "compute-agent-partitions/1"
