@@ -5,11 +5,11 @@
  * Verbs and options come from the tables ctl_verb_tables and ctl_options, which computectl itself
  * uses. The fixed parts of the bash function are the texts bash_head to bash_tail. Between them are
  * a branch for each verb with options, and a branch for each verb whose arguments can be completed.
- * Words that are known only at run time, such as ids of claims, are read by calling computectl.
- * The script keeps only numbers, and names whose characters have no meaning for a shell: bash
- * expands the words, and another writer of Placement can choose the name of a provider.
- * Both complete the values of --json, --config and --host. Limit: zsh completes no arguments of
- * verbs, and offers each option for each verb.
+ * Words that are known only at run time, such as ids of claims, are read by calling computectl. The
+ * bash script keeps only numbers, and names whose characters have no meaning for a shell: bash
+ * expands the words, and another writer of Placement can choose the name of a provider. Both
+ * complete the values of --json, --config and --host. Limit: zsh completes no arguments of verbs,
+ * and offers each option for each verb.
  *
  * Tests: tests/integration/ctl/test_completion.py */
 
@@ -77,7 +77,7 @@ static const char bash_tail[] =
         "}\n"
         "complete -F _computectl computectl\n";
 
-/* Prints the options of a verb; NULL: the options of all verbs. */
+/* Prints the options of a verb; NULL: those that each verb has. */
 static void print_options_of(const char *verb)
 {
         for (const CtlOption *option = ctl_options; option->name; option++)

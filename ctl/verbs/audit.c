@@ -6,7 +6,7 @@
  * remedies, "heal" shows its findings except with --json or --quiet, and asks. The repair is a
  * second audit. "heal CONSUMER" asks without an audit, repairs one consumer and prints only its
  * findings. The exit code of "audit" and "heal" is that of ctl_audit_exit(), except for "heal
- * CONSUMER" without a finding. It returns 0 if the consumer has neither allocations nor a claim
+ * CONSUMER" without a finding. That returns 0 if the consumer has neither allocations nor a claim
  * here, and fails if a claim or a guest here makes its allocations correct. "consumers" returns 0,
  * also with findings. "audit --all" also prints the table of consumers, except with --json or
  * --quiet.

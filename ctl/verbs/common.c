@@ -3,11 +3,12 @@
 /* Parts of all verbs: the connection to the agent, printing according to the options, the pager,
  * and the question before a change.
  *
- * On a terminal, the output of a verb that opens the pager goes through $SYSTEMD_PAGER, $PAGER or
- * less(1). It does not if --no-pager is given, or if the variable is "" or "cat". In contrast to
- * systemctl(1), $SYSTEMD_LESS is not read. The pager replaces standard output and the bus is
- * closed, so everything must be fetched before it starts. Only a person at a terminal is asked
- * before a change (decision operation/consent). */
+ * On a terminal, the output of a verb that opens the pager goes through $SYSTEMD_PAGER, else
+ * $PAGER, else less(1). It does not if --no-pager is given, or if the first of the two variables
+ * that is set is "" or "cat". If no pager can be started, the output is printed without one. In
+ * contrast to systemctl(1), $SYSTEMD_LESS is not read. The pager replaces standard output and the
+ * bus is closed, so everything must be fetched before it starts. Only a person at a terminal is
+ * asked before a change (decision operation/consent). */
 
 #include "ctl/verbs/common.h"
 

@@ -13,7 +13,8 @@
  * ctl_open_pager() closes it. CTL_NOT_RUNNING: there is no bus. */
 int ctl_connect(Ctl *ctl, Error *reterr);
 
-/* Reads the unit of the agent from systemd. Negative errno: systemd could not be asked. */
+/* Reads the unit of the agent from systemd, on the host of --host if given. Returns a negative
+ * errno of the connection or of ctl_unit_read(). */
 int ctl_read_unit(Ctl *ctl, CtlUnit *ret);
 
 /* Connects and reads a document; see ctl_bus_describe(). */

@@ -53,7 +53,7 @@ typedef struct CtlVerb {
 
 /* Runs a verb for each host of the options, in child processes that call run, and prints their
  * outputs. Returns the worst exit code, or a negative errno with words and without outputs. Blocks.
- * The callback run runs a verb and ends its output. Returns the exit code. */
+ * The callback run runs a verb, ends its output, and returns its exit code. */
 int ctl_hosts_run(Ctl *ctl, const CtlVerb *verb, int (*run)(const CtlVerb *verb, Ctl *ctl),
                   Error *reterr);
 
