@@ -290,7 +290,8 @@ static bool may_write(const CtlUnit *unit, const char *folder)
         return false;
 }
 
-/* Adds a warning for each file that the sandbox of the unit does not let the service write. */
+/* Adds a warning for the state folder and for metrics_file if the sandbox of the unit does not let
+ * the service write there. A relative path, as claim_db always is, is skipped. */
 static int check_sandbox(const CtlUnit *unit, const Config *config, StringSet *ret)
 {
         const struct {

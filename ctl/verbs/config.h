@@ -38,6 +38,7 @@ void ctl_config_report_done(CtlConfigReport *report);
 int ctl_config_examine(const char *config, const CtlUnit *unit, CtlConfigReport *ret,
                        Error *reterr);
 
-/* Adds a sentence for each credential of the unit that differs from the copy of the service, if the
- * two files on this host can be compared. Returns -ENOMEM. */
+/* Adds a sentence for each credential of the unit whose file differs from the copy of the service
+ * on this host, or where one of the two is missing. Skips those that cannot be compared. Returns
+ * -ENOMEM. */
 int ctl_config_compare_credentials(const CtlUnit *unit, StringSet *ret);
