@@ -17,10 +17,10 @@ void ctl_plan_print(const json_t *plan, const json_t *status, CtlPage *page);
  * is a document and the style has a legend; NULL: none. */
 void ctl_reshape_print(const json_t *document, const char *hint, CtlPage *page);
 
-/* Checks whether a document of RETIRE_FORMAT names guests or providers that prevent the
+/* Checks whether a document of RETIRE_FORMAT names consumers, guests or providers that prevent the
  * retirement. */
 bool ctl_retire_is_refused(const json_t *document);
 
-/* Prints the guests and providers that prevent the retirement, else the providers that are or will
- * be removed. */
+/* Prints the consumers, guests and providers that prevent the retirement, else the providers that
+ * are or will be removed. */
 void ctl_retire_print(const json_t *document, CtlPage *page);

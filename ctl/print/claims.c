@@ -27,7 +27,7 @@
 #define ROOMY             130 /* columns */
 
 /* Checks whether lines have space for whole uuids: at 130 columns or more, without a limit of the
- * width, and with "all". */
+ * width, or with "all". */
 static bool is_roomy(const CtlStyle *style)
 {
         return style->all || style->width == 0 || style->width >= ROOMY;

@@ -109,8 +109,8 @@ static int judge_config(const CtlFacts *facts, json_t *findings)
         return ctl_finding_add(findings, "configuration", "ok", NULL, "The configuration is valid");
 }
 
-/* Judges files and credentials: those that the service cannot read, and those that changed after
- * its start. */
+/* Judges files that the service cannot read or write, and credentials that a restart would
+ * change. */
 static int judge_files(const CtlFacts *facts, json_t *findings)
 {
         int r = 0;
@@ -484,8 +484,8 @@ static int judge_connection(const CtlFacts *facts, json_t *findings)
         return facts->connect ? judge_way(facts->connect, findings) : 0;
 }
 
-/* Adds the result of the comparison with Placement. Without a comparison, adds the identity of the
- * agent. */
+/* Adds the result of the comparison with Placement. Without a comparison or its result, adds the
+ * identity of a running agent. */
 static int judge_identity(const CtlFacts *facts, json_t *findings)
 {
         const char *state = ctl_json_text(facts->identity, "state"),

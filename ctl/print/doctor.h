@@ -27,7 +27,7 @@ typedef struct CtlFacts {
         bool config_only; /* --config-only: judge config, config_error, config_unchecked, files and
                              credentials alone */
         const char *unit_config; /* FILE of --config in the unit, if it is not config; NULL: none */
-        const StringSet *files;  /* files that the service cannot read, in words; NULL: none */
+        const StringSet *files;  /* files that the service cannot use, in words; NULL: none */
         const StringSet *credentials; /* credentials that a restart would change; NULL: none */
         const json_t *status;         /* the document of ctl/print/status.h */
         const Snapshot *snapshot;     /* NULL: not polled; see snapshot_error */

@@ -265,7 +265,7 @@ static void sought_done(Sought *sought)
         string_set_done(&sought->parts);
 }
 
-/* Checks whether a device of a claim is the device or one of its virtual functions. */
+/* Checks whether a device of a claim or event is one of the parts, by its name or address. */
 static bool has_part(const json_t *claim, const StringSet *parts)
 {
         const json_t *item;
