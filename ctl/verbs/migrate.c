@@ -68,7 +68,7 @@ static void private_done(Private *private)
 }
 
 /* Starts a program with additions to its environment. The child ends with this program, also if
- * that is killed, unless the child has changed its user. */
+ * that is killed. */
 static pid_t start(const char *const argv[], const char *const environment[][2])
 {
         pid_t parent = getpid(), pid = fork();
