@@ -7,10 +7,10 @@
  *    "claims": [{"id", "state", "address", "type"}],
  *    "dirty": [{"row", "since", "address"}]}
  *
- * The child leaves root before it opens anything below the state folder, so files that SQLite makes
- * belong to the agent. The size of the document and the time of the child are limited, because the
- * agent's user could replace the database and stop the child. At a limit, or after another error of
- * the read, the child is killed, and the read fails.
+ * The child becomes the owner of the state folder before it opens anything below it, so files that
+ * SQLite makes belong to the agent. The size of the document and the time of the child are limited,
+ * because the agent's user could replace the database and stop the child. At a limit, or after
+ * another error of the read, the child is killed, and the read fails.
  *
  * Tests: tests/unit/prepare/test-claims.c */
 
@@ -100,7 +100,7 @@ static int describe_claims(const char *path, bool with_placement, json_t **ret, 
         return *ret ? 0 : error_oom(reterr);
 }
 
-/* Leaves root, reads the database and writes the document. */
+/* Becomes the owner of the state folder, reads the database and writes the document. */
 static int run_child(const Config *config, int fd)
 {
         _cleanup_free_ char *path = text_format("%s/%s", config->state_dir, config->claim_db);

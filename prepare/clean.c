@@ -11,11 +11,12 @@
  * fails because the system stops waits. The agent decides that a device is dirty, and its database
  * is foreign input. So this program checks the device before its first unit, and after the success
  * of each: the host lists it, a section of the configuration has it, it is no virtual function, and
- * no living claim of the last look at the database names it. With a claim the task fails. Otherwise
- * it waits: a device can be absent during a hot reset, and a section while its file is written. The
- * agent decides about a section that is gone. Before each unit and before the result "clean" it
- * checks that no process has its VFIO group or device open. If that is not known, it counts as
- * open. A device that is open at first waits, and one that is open at a later check fails.
+ * no living claim of the last look at the database names it. If that look failed, claims are not
+ * checked. With a claim the task fails. Otherwise it waits: a device can be absent during a hot
+ * reset, and a section while its file is written. The agent decides about a section that is gone.
+ * Before each unit and before the result "clean" it checks that no process has its VFIO group or
+ * device open, and that it has no mediated devices. If that is not known, it counts as open. A
+ * device that is open at first waits, and one that is open at a later check fails.
  *
  * A task whose unit an earlier run started for the same row begins with the first unit again. If
  * that one still runs, it is waited for (prepare/unit.h). At the end of its time (timeout_sec, for

@@ -15,8 +15,9 @@
  * there is none, and a missing file of SR-IOV counts as 0. A number, or vfio-dev, that cannot be
  * read makes the card or the function unreadable, and the others are still read. An unreadable
  * function that is not seen open is unknown. A card with more than 65,535 functions is unreadable,
- * too. The functions of an unreadable card are not read. Limit: a handle that was received over a
- * socket and is in no table of descriptors is not seen.
+ * too. The functions of an unreadable card are not read. Only a lack of memory ends the read of a
+ * host. Limit: a handle that was received over a socket and is in no table of descriptors is not
+ * seen.
  *
  * Tests: tests/unit/prepare/test-hardware.c */
 

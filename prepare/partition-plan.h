@@ -10,7 +10,7 @@
  *     the next claim has the same partition but no process has it open.
  *   - A partition is activated for a claim that is not pending when no entry of the record has one
  *     of its members or devices.
- *   - No unit is started while a process has a device of the partition open, or that is not known.
+ *   - No unit is started unless it is known that no device of the partition is in use.
  *   - A unit that was interrupted is started again before any other unit of its partition: it can
  *     still run.
  *   - Nothing is deactivated because of a missing claim while the claims are not completely known.
