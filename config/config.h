@@ -8,7 +8,7 @@
  * line, except [placement] auth_section. So is such a key in a section that the agent reads. A bad
  * value of an option that counts is an error, which names file, line and key, or the file of a
  * credential. Other modules check no value again. No configuration file is read after config_load()
- * has returned.
+ * has returned, except by another load.
  *
  * Names of sections and options match in letters of either case. References to other options
  * ("$name") are replaced as oslo.config does (config/settings.h). */

@@ -18,10 +18,10 @@
  *                          report_in_placement must be true. The class VGPU is an error. An address
  *                          and a class belong to one section.
  *   [device_shapes NAME]   needs resource_class, which must not be VGPU, and [pci]
- *                          report_in_placement must be true. A device belongs to one set, and to no
- *                          mdev type and no section [device_clean NAME]. No such section has the
- *                          class. The name has 1 to DEVICE_SET_ID_MAX letters, digits, "_", "." and
- *                          "-". */
+ *                          report_in_placement must be true. activate and deactivate need each
+ *                          other. A device belongs to one set, and to no mdev type and no section
+ *                          [device_clean NAME]. No such section has the class. The name has 1 to
+ *                          DEVICE_SET_ID_MAX letters, digits, "_", "." and "-". */
 int config_load_sections(HostConfig *host, const ConfigSettings *settings, Error *reterr);
 
 /* Frees host->prepares, host->cleans and host->shapes. */
