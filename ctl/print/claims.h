@@ -9,8 +9,8 @@
 
 #include "ctl/print/page.h"
 
-/* Prints the list of claims, and a line for each guest of ctl_claims_find(). An empty list is
- * left out if there are guests. history: with the columns of ended claims. */
+/* Prints the list of claims, and a line for each guest that ctl/print/filter.h has added. An empty
+ * list is left out if there are guests. history: with the columns of ended claims. */
 void ctl_claims_print(const json_t *document, bool history, CtlPage *page);
 
 /* Prints the claim that a call created, or found for an equal request. With a legend, prints the
