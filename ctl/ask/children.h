@@ -30,7 +30,7 @@ void ctl_children_done(CtlChild *children, size_t n);
 /* Runs each child, at most n_at_once in parallel, and waits for all. Standard input of each is
  * /dev/null. timeout_usec is the limit of each; 0: none. Each file that a child writes ends at 64
  * MiB, so more output is cut. Negative errno: a child could not be started or waited for, or memory
- * ran out; those that still ran were killed, and the others were not started. Blocks. The callback
+ * ran out; those that still ran were killed, and no further one was started. Blocks. The callback
  * run does the work of one child in the forked process, and returns its exit code. */
 int ctl_children_run(CtlChild *children, size_t n, int (*run)(void *data), size_t n_at_once,
                      uint64_t timeout_usec, Error *reterr);

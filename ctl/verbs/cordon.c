@@ -2,12 +2,13 @@
 
 /* The verbs that take the host or a device out of use: "cordon", "uncordon", "drain" and "retire".
  * A cordon is a state of the agent that lasts until "uncordon". A drain only lists the claims that
- * must move, and the guests that use the host or device without a claim of it. A retirement
- * removes the host from Placement, and "retire --undo" publishes it again, still cordoned. "retire"
- * fails if the host is not cordoned, but not with --dry-run or --undo. A retirement is refused
- * while the host has claims, guests that are not shut off, or consumers in Placement. It is also
- * refused while the host has providers that another service created. If nothing prevents it,
- * "retire" asks a person at the terminal first, unless --undo, --yes or --dry-run is given.
+ * must move, and the guests that use the host or device without a claim of it. A retirement removes
+ * the host from Placement, and "retire --undo" publishes it again, still cordoned. "retire" without
+ * --undo fails if the host is retired already, or is not cordoned; --dry-run needs no cordon. A
+ * retirement is refused while the host has claims, guests that are not shut off, or consumers in
+ * Placement. It is also refused while the host has providers that another service created. If
+ * nothing prevents it, "retire" asks a person at the terminal first, unless --undo, --yes or
+ * --dry-run is given.
  *
  * "cordon", "uncordon" and "retire --undo" return 1 if Placement does not have the change yet.
  * "drain" returns 3 while there are claims or guests to list. "retire" returns 3 if claims, guests,

@@ -5,10 +5,11 @@
  *
  * The value of an option is stored in the member of CtlOptions at its offset. Options of the kinds
  * JSON, HOST and REQUEST have their own readers. Invariant: texts of OPTION_TEXT are borrowed from
- * argv. Names of hosts are copied, because they can come from a file. After the first error no
- * option is stored. Without a verb the verb is "status". With --help or --version, the hosts file
- * is not read and the verb of an option is not checked. Limit: the check of an option's verb
- * compares words in a text, so names of verbs have no commas and blanks.
+ * argv. Names of hosts are copied, because they can come from a file. After a rejected option no
+ * further one is stored. Errors of a request wait for ctl_request_check(). Without a verb the verb
+ * is "status". With --help or --version, the hosts file is not read and the verb of an option is
+ * not checked. Limit: the check of an option's verb compares words in a text, so names of verbs
+ * have no commas and blanks.
  *
  * Tests: tests/unit/ctl/verbs/test-options.c tests/unit/ctl/verbs/test-request.c */
 
