@@ -24,8 +24,8 @@ static int add(json_t *array, json_t *item)
         return json_array_append_new(array, item);
 }
 
-/* Compares indexes by the names of their providers, with numbers as numbers. A name precedes those
- * that begin with it, as the host's do, and card 9 precedes card 10. */
+/* Compares indexes by the names of their providers, with numbers as numbers. A name precedes longer
+ * ones that begin with it, and card 9 precedes card 10. */
 static int order_names(const void *a, const void *b, void *names)
 {
         return strverscmp(((char **)names)[*(const size_t *)a],

@@ -11,9 +11,9 @@
 /* Counts incompatible changes of the names and signatures below (the property InterfaceVersion). */
 #define BUS_INTERFACE_VERSION 3
 
-/* Describe(s document) -> s: the JSON document of that name, as it is now. The signal
- * DocumentChanged(s document) reports that a document differs from the one that was read last. It
- * is sent again only after the document was read again. */
+/* Describe(s document) -> s: the JSON document of that name. Each part of a long one is as of the
+ * moment when it is built. The signal DocumentChanged(s document) reports that a document differs
+ * from the one that was read last. It is sent again only after the document was read again. */
 #define BUS_DOCUMENT_STATUS   "status"   /* STATUS_FORMAT */
 #define BUS_DOCUMENT_TREE     "tree"     /* TREE_FORMAT */
 #define BUS_DOCUMENT_HOST     "host"     /* SNAPSHOT_FORMAT */
@@ -52,9 +52,9 @@
 /* Explain(a(sa{st}asas) groups, a{sv} options) -> s: a document of EXPLAIN_FORMAT. */
 
 /* Sync() -> s, SyncFull() -> s: runs a cycle and replies at its end. SyncFull() reads everything
- * from Placement again. The reply is "" if everything was published, else the reason. Reload():
- * reads the configuration again and replies when it is in force, or with an error. Cancel(s
- * operation): ends the running operations of that name before their time. */
+ * from Placement again. The reply is "" after a success, also if this host must publish nothing,
+ * else the reason. Reload(): reads the configuration again and replies when it is in force, or with
+ * an error. Cancel(s operation): ends the running operations of that name before their time. */
 
 /* GetReshape() -> s, Reshape() -> s, UndoReshape() -> s: the amounts that would move, were moved,
  * or were moved back, as a document (agent/reshape/image.h). The reply is "" if nothing moves. It
