@@ -3,8 +3,8 @@
 /* Each set is a lane in which at most one unit runs. Each look reads the claims and the open
  * handles, and gives each free lane the step of prepare/partition-plan.h. A look is made at the
  * begin, after the end of a unit or of its time, after a step that left no unit running, and after
- * a new stamp. If the claims cannot be read, a look makes no step; another error ends the run, but
- * not its units.
+ * a new stamp. If the claims cannot be read, a look makes no step; an error of the record or a lack
+ * of memory ends the run, but not its units.
  *
  * Invariant: the record says "activating" or "deactivating" before a unit is started. Only the
  * success of the unit changes that, and the failure of an activation ("failed"). A program that is

@@ -18,7 +18,7 @@
  * The agent writes prepare-wanted after it changed claims, and compute-agent-prepare.path starts
  * this program then. A service is not started twice at a time, so a run finds later changes itself.
  * It compares the stamp with that of the begin of the pass. If they differ, it makes another pass,
- * PASSES_MAX in all.
+ * up to PASSES_MAX in all.
  *
  * Tests: tests/unit/prepare/test-run.c tests/unit/prepare/test-kills.c */
 
