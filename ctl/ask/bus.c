@@ -243,9 +243,10 @@ static int read_text(sd_bus_message *reply, char **ret, Error *reterr)
 
 /* The progress of a call
  *
- * The agent changes the properties OperationPhase, OperationDone and OperationTotal while it works
- * on a call, and each signal redraws a line on standard error. Nothing is drawn during the first
- * 300 ms, so a fast operation prints nothing, and the line is erased before the call returns. */
+ * The agent changes the properties OperationPhase, OperationDone and OperationTotal for its oldest
+ * operation, which can be another caller's, and each signal redraws a line on standard error.
+ * Nothing is drawn during the first 300 ms, so a fast operation prints nothing, and the line is
+ * erased before the call returns. */
 
 void ctl_bus_format_progress(const char *kind, const Progress *progress, const CtlStyle *style,
                              char *line, size_t size)
@@ -447,7 +448,7 @@ int ctl_bus_call(sd_bus *bus, const char *method, uint64_t timeout_usec, char **
         va_end(ap);
         if (r < 0)
                 return append_failed(r, reterr);
-        /* The agent signals the progress only of operations without arguments. */
+        /* Operations have no arguments, except HealConsumer, whose progress is not shown. */
         r = types[0] ? sd_bus_call(bus, m, timeout_usec, &error, &reply)
                      : call_with_progress(bus, m, timeout_usec, &error, &reply);
         if (r < 0)
