@@ -45,9 +45,8 @@
 #define MAX_REFUSALS     3                   /* refusals by Placement after which a reshape fails */
 #define TIMER_ACCURACY   (10 * USEC_PER_MSEC)
 
-/* Files in state_dir. The first is the image of the last reshape that was sent, or about to be
- * sent, and is not known to be accepted. The second is the image of the last one that Placement has
- * accepted. */
+/* Images in state_dir: of the last reshape that was sent, or about to be sent, and is not known to
+ * be accepted; and of the last one that Placement has accepted. */
 #define PENDING_FILE "reshape-pending.json"
 #define DONE_FILE    "reshape.json"
 
@@ -70,11 +69,10 @@ typedef struct Reshaper {
         sd_event_source *timer; /* start of the next round */
         ReshapeImage image;     /* last decision; its trees are NULL before one */
         DriverReshape verdict;  /* result of the last decision */
-        Error device_error; /* reason why some devices or classes are not as configured; code 0: all
-                               are */
-        ProviderTree *tree; /* new tree that Placement has accepted; NULL: none */
-        ReshapeImage undo;  /* image of the reshape that an undo reverses */
-        ProviderTree *before; /* tree that this round found, before it sent anything */
+        Error device_error;     /* why devices or classes are not as configured; code 0: all are */
+        ProviderTree *tree;     /* new tree that Placement has accepted; NULL: none */
+        ReshapeImage undo;      /* image of the reshape that an undo reverses */
+        ProviderTree *before;   /* tree that this round found, before it sent anything */
         uint64_t began_usec, pause_usec;
         unsigned n_refusals;
         bool sent;        /* the request of the reshape is on its way */
@@ -93,9 +91,8 @@ struct ReshapeControl {
         EventAuthor asked_by; /* "": not known */
         bool is_made;      /* the last requested reshape has ended, and Placement has its shape */
         bool is_undo_lost; /* the last undo has no answer, and its image is the pending one */
-        /* Classes that the last reshape could not move. */
-        StringSet kept;
-        Error blocked; /* why the classes in kept could not be moved (DriverReshape.blocked) */
+        StringSet kept;    /* classes that the last reshape could not move */
+        Error blocked;     /* why the classes in kept could not be moved (DriverReshape.blocked) */
         ReshapeState state;
         Reshaper *reshaper; /* NULL: none runs */
 };
@@ -789,6 +786,8 @@ static bool is_due(ReshapeControl *control, bool needed, bool may, const Provide
 {
         bool stays = control->kept.n_items > 0, drops;
 
+        if (!may)
+                control->state.error = ERROR_NULL;
         if (control->state.asked && !may && control->asked_kind != RESHAPE_SHOW)
                 control->state.asked = false;
         if (control->state.asked)

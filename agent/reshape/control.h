@@ -51,12 +51,12 @@ int reshape_control_cancel(ReshapeControl *control);
  * forbidden. If the tree needs no reshape at the start, or none that was requested, settles the
  * image of an earlier one without an answer. The error of a failed reshape ends when the tree needs
  * none and no class stays on its provider. needed: the tree must change its shape. may: [agent]
- * nova permits a reshape; without it a reshape is only shown, and the reshape of the start is
- * postponed. reporter has just read the tree of Placement. Everything except snapshot, which is
- * referenced, is borrowed until done is called. That is never from inside this call. If Placement
- * cannot be used, the reshape stays due. Returns 1 if a reshape has begun, 0 if none is due or the
- * undo cannot begin (with the reason in the state), or a negative errno. done is called only
- * after 1.
+ * nova permits a reshape; without it a reshape is only shown, the reshape of the start is
+ * postponed, and the error of a failed one ends. reporter has just read the tree of Placement.
+ * Everything except snapshot, which is referenced, is borrowed until done is called. That is never
+ * from inside this call. If Placement cannot be used, the reshape stays due. Returns 1 if a reshape
+ * has begun, 0 if none is due or the undo cannot begin (with the reason in the state), or a
+ * negative errno. done is called only after 1.
  *
  * The callback done receives the result: 0, a ReportOutcome or a negative errno, with words in
  * error unless 0. It owns tree, the tree in the new shape, which Placement has now. There are two
@@ -91,8 +91,8 @@ typedef struct ReshapeState {
         bool asked;    /* a reshape was requested for the next cycle */
         bool at_start; /* the reshape of the start is still due, or runs */
         Error error;   /* reason why the last reshape failed; code 0: it did not, or none is needed
-                          any more. A shown or cancelled one, a failed undo, and one that Placement
-                          did not answer leave it unchanged */
+                          or permitted any more. A shown or cancelled one, a failed undo, and one
+                          that Placement did not answer leave it unchanged */
         Error start_error;  /* reason why the reshape of the start failed; code 0: it did not, or is
                                still due. It stays */
         Error asked_error;  /* reason why the last requested undo or shown reshape failed */

@@ -257,21 +257,29 @@ static void test_conditions_of_a_reshape(void **state)
         }
 }
 
-/* The error of a failed reshape ends with the need of one. */
+/* The error of a failed reshape ends with the need of one, or with the permission for it. */
 static void test_an_error_ends_with_the_need(void **state)
 {
-        const ReshapeState *kept;
+        static const struct {
+                bool needed, may, shows;
+        } ends[] = { { false, true, false }, { true, false, false }, { true, false, true } };
 
-        begin_control(true);
-        kept = reshape_control_get_state(world.control);
-        fake_reporter.publishes.results[0] = REPORT_E_FORBIDDEN;
-        run();
-        reload();
-        kept = reshape_control_get_state(world.control);
-        assert_int_equal(begin_if_due(true, true), 0);
-        assert_int_not_equal(kept->error.code, 0);
-        assert_int_equal(begin_if_due(false, true), 0);
-        assert_int_equal(kept->error.code, 0);
+        for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+                const ReshapeState *kept;
+
+                begin_control(true);
+                fake_reporter.publishes = (FakeAnswers){ .results = { REPORT_E_FORBIDDEN } };
+                run();
+                reload();
+                kept = reshape_control_get_state(world.control);
+                assert_int_equal(begin_if_due(true, true), 0);
+                assert_int_not_equal(kept->error.code, 0);
+                if (ends[i].shows)
+                        reshape_control_ask(world.control, RESHAPE_SHOW, NULL);
+                assert_int_equal(begin_if_due(ends[i].needed, ends[i].may), ends[i].shows);
+                if (kept->error.code)
+                        fail_msg("row %zu", i);
+        }
 }
 
 /* Runs a reshape of the start against these answers. "R", "H" and "S" name the requests. */
