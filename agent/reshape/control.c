@@ -147,9 +147,12 @@ ReshapeControl *reshape_control_free(ReshapeControl *control)
 
 void reshape_control_inherit(ReshapeControl *control, ReshapeControl *before)
 {
+        const Reshaper *running = before->reshaper;
+
         control->kept = TAKE_STRUCT(before->kept);
         control->blocked = before->blocked;
-        control->is_undo_lost = before->is_undo_lost;
+        control->is_undo_lost =
+                running && running->moves ? running->kind == RESHAPE_UNDO : before->is_undo_lost;
         control->state.error = before->state.error;
         control->state.image = TAKE_STRUCT(before->state.image);
 }

@@ -33,8 +33,8 @@ ReshapeControl *reshape_control_free(ReshapeControl *control);
 DEFINE_CLEANUP(ReshapeControl *, reshape_control_free);
 
 /* Moves the results of another control of the same host to a new one: the classes that stay, the
- * error and the image of the last reshape, and an undo without an answer. Requests are not moved.
- * The other one must not be used any more, except to free it. */
+ * error and the image of the last reshape, and an undo without an answer, also one that still waits
+ * for it. Requests are not moved. The other one must not be used any more, except to free it. */
 void reshape_control_inherit(ReshapeControl *control, ReshapeControl *before);
 
 /* Requests a reshape for the next cycle, in place of an earlier request. RESHAPE_UNDO and

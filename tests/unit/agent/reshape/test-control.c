@@ -135,13 +135,15 @@ static void begin_control(bool at_start)
         world.control = make_control(at_start);
 }
 
-/* Replaces the control as a reload does. */
+/* Replaces the control as a reload does. A request that has no answer yet gets none. */
 static void reload(void)
 {
         ReshapeControl *control = make_control(false);
 
         reshape_control_inherit(control, world.control);
         reshape_control_free(world.control);
+        fake_reporter.source = sd_event_source_unref(fake_reporter.source);
+        fake_reporter.done = NULL;
         world.control = control;
 }
 
@@ -584,6 +586,37 @@ static void test_a_lost_answer_of_an_undo_before_a_reload(void **state)
         assert_mirror(BEFORE);
 }
 
+/* The reload comes before the answer: of an undo, and of the reshape after a lost undo. */
+static void test_a_reload_before_an_answer(void **state)
+{
+        for (int again = 0; again < 2; again++) {
+                (void)tear_down(NULL);
+                assert_int_equal(set_up(NULL), 0);
+                begin_control(true);
+                run();
+                hold("gpu");
+                reshape_control_ask(world.control, RESHAPE_UNDO, NULL);
+                fake_reporter.publishes =
+                        (FakeAnswers){ .results = { again ? REPORT_E_UNREACHABLE : 0 } };
+                begin_reshape();
+                await_requests("RHS");
+                become(BEFORE, "host");
+                if (again) {
+                        await_end();
+                        reshape_control_ask(world.control, RESHAPE_FORWARD, NULL);
+                        begin_reshape();
+                        await_requests("RHS");
+                        become(AFTER, "gpu");
+                }
+                reload();
+                reshape_control_ask(world.control, RESHAPE_UNDO, NULL);
+                run();
+                assert_string_equal(fake_reporter.did, again ? "RHS" : "R");
+                assert_int_equal(world.result, 0);
+                assert_mirror(BEFORE);
+        }
+}
+
 static void test_cancel(void **state)
 {
         begin_control(false);
@@ -725,5 +758,5 @@ TEST_MAIN_WITH(set_up, tear_down, test_conditions_of_a_reshape, test_an_error_en
                test_the_image_stays_until_the_claims_follow, test_undo,
                test_a_lost_answer_is_settled_at_the_start,
                test_a_lost_answer_is_settled_in_the_next_cycle, test_a_lost_answer_of_an_undo,
-               test_a_lost_answer_of_an_undo_before_a_reload, test_cancel,
-               test_the_start_keeps_its_reshape, test_a_class_that_stays, test_alone)
+               test_a_lost_answer_of_an_undo_before_a_reload, test_a_reload_before_an_answer,
+               test_cancel, test_the_start_keeps_its_reshape, test_a_class_that_stays, test_alone)
