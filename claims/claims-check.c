@@ -278,6 +278,38 @@ static int record_identities(Claims *claims, const Claim *claim, bool *ret_chang
         return r;
 }
 
+/* Returns true if the host lacks the provider of a device of the claim. Version 0.2.0 did not
+ * change it when the provider got another uuid. */
+static bool lacks_provider(const HostView *view, const Claim *claim)
+{
+        size_t index;
+
+        for (size_t i = 0; i < claim->n_devices; i++)
+                if (!host_view_find(view, &claim->devices[i].provider, &index))
+                        return true;
+        return false;
+}
+
+/* Reads the claim, with the providers of its devices found again. Sets *ret_changed if it wrote
+ * them. Returns CLAIM_E_NOT_FOUND with words if no living claim has the id. */
+static int read_claim(Claims *claims, int64_t id, Claim **ret, bool *ret_changed, Error *reterr)
+{
+        int r = claims_get(claims, id, ret, reterr);
+
+        if (r < 0)
+                return r;
+        if (r > 0 || (*ret)->state == CLAIM_STATE_RELEASED)
+                return store_not_found(id, reterr);
+        if (!lacks_provider(claims->view, *ret))
+                return 0;
+        r = store_find_providers(claims, id, reterr);
+        if (r != 0)
+                return MIN(r, 0);
+        *ret_changed = true;
+        *ret = claim_free(*ret);
+        return claims_get(claims, id, ret, reterr);
+}
+
 /* Makes one attempt to complete the claim. CLAIM_E_RACE: the caller must retry. Sets *ret_changed
  * if it wrote. */
 static int check_once(Claims *claims, int64_t id, const HostDomain *domain, bool *ret_changed,
@@ -289,14 +321,10 @@ static int check_once(Claims *claims, int64_t id, const HostDomain *domain, bool
         int r, outcome;
 
         r = store_load_view(claims, reterr);
-        if (r < 0)
+        if (r == 0)
+                r = read_claim(claims, id, &claim, ret_changed, reterr);
+        if (r != 0)
                 return r;
-
-        r = claims_get(claims, id, &claim, reterr);
-        if (r < 0)
-                return r;
-        if (r > 0 || claim->state == CLAIM_STATE_RELEASED)
-                return store_not_found(id, reterr);
         outcome = name_all_missing(claims, claim, domain, &devices, reterr);
         if (outcome < 0)
                 return outcome;

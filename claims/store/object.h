@@ -131,5 +131,9 @@ int store_renew(Claims *claims, int64_t id, const ClaimDevice *devices, size_t n
 int store_set_identity(Claims *claims, int64_t id, const char *address, const char *identity,
                        Error *reterr);
 
+/* Replaces the providers of a claim's devices that the host does not have, by those of the devices'
+ * names among its allocations. Returns CLAIM_E_NOT_FOUND without words if there is none. */
+int store_find_providers(Claims *claims, int64_t id, Error *reterr);
+
 /* Returns CLAIM_E_NOT_FOUND with words: no living claim has that id. */
 int store_not_found(int64_t id, Error *reterr);

@@ -187,6 +187,14 @@ STATEMENT(SHIFT_DEVICES, "UPDATE claim_devices SET provider_uuid = ?3 WHERE id I
                          " AND p.uuid IN (?2, ?3) AND (substr(p.name, -length(d.device)) = d.device"
                          " OR (d.address <> '' AND substr(p.name, -length(d.address)) = d.address))"
                          " ORDER BY d.id LIMIT ?5)")
+/* Finds the provider by its name, as SHIFT_DEVICES does, among the allocations of the claim. */
+STATEMENT(FIND_PROVIDERS,
+          "UPDATE claim_devices AS d SET provider_uuid = p.uuid"
+          " FROM allocations a JOIN resource_providers p ON p.id = a.resource_provider_id"
+          " WHERE d.claim_id = ?1 AND a.claim_id = ?1 AND a.request_group = d.request_group"
+          " AND d.provider_uuid NOT IN (SELECT uuid FROM resource_providers)"
+          " AND (substr(p.name, -length(d.device)) = d.device"
+          " OR (d.address <> '' AND substr(p.name, -length(d.address)) = d.address))")
 STATEMENT(LIST_SOME,
           LIVING " WHERE c.id IN (SELECT id FROM claims WHERE id > ?1"
                  " ORDER BY id LIMIT ?2) ORDER BY c.id",

@@ -444,6 +444,12 @@ int store_set_identity(Claims *claims, int64_t id, const char *address, const ch
                                reterr);
 }
 
+int store_find_providers(Claims *claims, int64_t id, Error *reterr)
+{
+        return store_run_alone(claims, STATEMENT_FIND_PROVIDERS, VALUES(id), CLAIM_E_NOT_FOUND,
+                               reterr);
+}
+
 int store_renew(Claims *claims, int64_t id, const ClaimDevice *devices, size_t n_devices,
                 const Layout *layout, const CpuSet *dropped, Error *reterr)
 {

@@ -99,6 +99,33 @@ static void test_devices_follow_the_uuid_of_their_provider(void **state)
         assert_store_sane(fixture->path);
 }
 
+/* A former version left the devices of claims under the former uuid of their provider. */
+static void test_a_check_finds_the_providers_of_devices(void **state)
+{
+        static const char count[] = "SELECT count(*) FROM claim_devices d JOIN resource_providers p"
+                                    " ON p.uuid = d.provider_uuid AND substr(p.name, 6) = d.device";
+        Fixture *fixture = *state;
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        FactsFixture facts;
+        bool changed;
+
+        open_host(fixture, &facts);
+        assert_int_equal(fixture_claim(fixture, "vm1", "_A:VGPU=1 _B:VGPU=1 isolate", &claim),
+                         CLAIM_DONE);
+        free(run_sql(fixture->path, "UPDATE claim_devices SET provider_uuid ="
+                                    " '00000000-0000-0000-0000-00000000000' || id"));
+        assert_sql(fixture->path, count, "0");
+        for (int i = 0; i < 2; i++) {
+                assert_int_equal(
+                        claims_check_again(fixture->claims, claim->id, NULL, &changed, NULL),
+                        CLAIM_DONE);
+                assert_int_equal(changed, i == 0);
+                assert_sql(fixture->path, count, "2");
+        }
+        assert_sql(fixture->path, "SELECT count(*) FROM claim_devices", "2");
+        assert_store_sane(fixture->path);
+}
+
 /* The allocations of a claim are replaced, without providers and classes that the host lacks. */
 static void test_a_claim_is_completed(void **state)
 {
@@ -816,7 +843,8 @@ static void test_a_group_is_one_transaction(void **state)
 
 TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown,
                 test_a_group_is_one_transaction, test_a_claim_names_its_devices,
-                test_devices_follow_the_uuid_of_their_provider, test_a_claim_is_completed,
+                test_devices_follow_the_uuid_of_their_provider,
+                test_a_check_finds_the_providers_of_devices, test_a_claim_is_completed,
                 test_no_device_is_no_claim, test_the_fit_knows_what_guests_have,
                 test_device_of_renamed_provider_is_not_offered,
                 test_mdev_of_renamed_device_is_taken, test_not_before_the_host_is_known,
