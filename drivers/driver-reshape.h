@@ -49,7 +49,8 @@ typedef struct DriverReshape {
          * consumer cannot be moved. */
         StringSet kept;
         Error blocked; /* why classes of kept stay, with the first consumer. The driver fills it in,
-                          and repeats it in calls without consumers. code 0: unknown */
+                          and repeats it in calls without consumers while its class should move.
+                          code 0: unknown */
         ReshapeProblem *problems; /* out: owned */
         size_t n_problems, n_problems_allocated;
 } DriverReshape;

@@ -29,6 +29,9 @@
 #include "base/log.h"
 #include "base/text.h"
 
+/* The begin of each reason why a class stays. */
+#define CANNOT_MOVE "%.60s cannot be moved"
+
 /* Inventories that stay, in a tree that is already edited */
 
 /* Gives the record of a renamed class to its new name, unless the provider has a record with that
@@ -522,9 +525,22 @@ static int move_classes(Moves *moves, const StringSet *classes, Error *reterr)
         return stays;
 }
 
+/* Returns whether the reason is about one of the classes. */
+static bool is_about(const Error *blocked, const StringSet *classes)
+{
+        for (size_t i = 0; i < classes->n_items; i++) {
+                Error start;
+
+                error_setf(&start, EBUSY, CANNOT_MOVE, classes->items[i]);
+                if (strncmp(blocked->text, start.text, strlen(start.text)) == 0)
+                        return true;
+        }
+        return false;
+}
+
 /* Stores why classes stay in reshape->blocked. Without a new problem, the reason of an earlier call
- * stays there. classes: those that should move. A class that is kept since an earlier call can be
- * none of them. */
+ * stays there if its class still should move. classes: those that should move. A class that is kept
+ * since an earlier call can be none of them. */
 static void name_first_problem(DriverReshape *reshape, const StringSet *classes)
 {
         Error *blocked = &reshape->blocked;
@@ -534,13 +550,13 @@ static void name_first_problem(DriverReshape *reshape, const StringSet *classes)
         while (i + 1 < reshape->kept.n_items &&
                !string_set_contains(classes, reshape->kept.items[i]))
                 i++;
-        if (reshape->n_problems == 0 && !blocked->code)
-                error_setf(blocked, EBUSY, "%.60s cannot be moved", reshape->kept.items[i]);
+        if (reshape->n_problems == 0 && !is_about(blocked, classes))
+                error_setf(blocked, EBUSY, CANNOT_MOVE, reshape->kept.items[i]);
         else if (reshape->n_problems == 1)
-                error_setf(blocked, EBUSY, "%.60s cannot be moved: consumer %s: %s",
-                           first->resource_class, first->consumer.text, first->reason);
+                error_setf(blocked, EBUSY, CANNOT_MOVE ": consumer %s: %s", first->resource_class,
+                           first->consumer.text, first->reason);
         else if (reshape->n_problems > 1)
-                error_setf(blocked, EBUSY, "%.60s cannot be moved: consumer %s: %s (and %zu more)",
+                error_setf(blocked, EBUSY, CANNOT_MOVE ": consumer %s: %s (and %zu more)",
                            first->resource_class, first->consumer.text, first->reason,
                            reshape->n_problems - 1);
 }

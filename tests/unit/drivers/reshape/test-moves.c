@@ -393,6 +393,15 @@ static void test_the_error_names_a_class_that_stays(void **state)
         assert_int_equal(provider_update(&to, host, NULL, tree, "cn1", &reshape, &error),
                          DRIVER_UPDATED_IN_PART);
         assert_non_null(strstr(error.text, "MEMORY_MB cannot be moved"));
+        /* The class of the reason need not stay any more, as if its former option were back. */
+        error_setf(&reshape.blocked, EBUSY, "CUSTOM_A cannot be moved: consumer X");
+        for (int i = 0; i < 2; i++) {
+                assert_int_equal(provider_update(&to, host, NULL, tree, "cn1", &reshape, &error),
+                                 DRIVER_UPDATED_IN_PART);
+                assert_non_null(strstr(error.text, i == 0 ? "MEMORY_MB cannot be moved"
+                                                          : "VCPU cannot be moved: consumer X"));
+                error_setf(&reshape.blocked, EBUSY, "VCPU cannot be moved: consumer X");
+        }
         driver_reshape_done(&reshape);
 }
 
