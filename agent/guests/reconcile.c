@@ -166,18 +166,23 @@ static void log_problem(const Uuid *consumer, const char *text)
                           "Claims and guests disagree: %s.", text);
 }
 
-/* Logs each new problem once, and once the end of all problems. An unread database is no
- * disagreement: each new host has one until its first read of Placement, whose end is logged. */
+/* Returns whether claims and guests disagree. An unread database is no disagreement: each new host
+ * has one until its first read of Placement, whose end is logged. */
+static bool is_disagreement(const ReconcileProblems *problems)
+{
+        for (size_t i = 0; i < problems->n_items; i++)
+                if (strcmp(problems->items[i].text, RECONCILE_UNREAD) != 0)
+                        return true;
+        return false;
+}
+
+/* Logs each new problem once, and once the end of all disagreements. */
 static void log_problems(const ReconcileProblems *before, const ReconcileProblems *now)
 {
-        bool disagreed = false;
-
         for (size_t i = 0; i < now->n_items; i++)
                 if (!has_problem(before, &now->items[i].consumer, now->items[i].text))
                         log_problem(&now->items[i].consumer, now->items[i].text);
-        for (size_t i = 0; i < before->n_items; i++)
-                disagreed |= strcmp(before->items[i].text, RECONCILE_UNREAD) != 0;
-        if (disagreed && now->n_items == 0)
+        if (is_disagreement(before) && !is_disagreement(now))
                 log_notice("Claims and guests agree again.");
 }
 

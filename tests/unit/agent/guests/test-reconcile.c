@@ -16,6 +16,8 @@ static void on_event(ClaimEvent event, const Claim *claim, void *userdata)
         note(event == CLAIM_EVENT_ADDED ? '+' : event == CLAIM_EVENT_CHANGED ? '~' : '-');
 }
 
+static bool unread; /* look() finds a database that is unread */
+
 /* Makes facts of a poll at a late time, after the expiry of claims. */
 static void make_late_facts(FactsFixture *ret)
 {
@@ -29,6 +31,7 @@ static int look(const Fixture *fixture, const FactsFixture *facts, const Consume
         const ReconcileInput order = { .facts = &facts->facts,
                                        .expiry_usec = 1,
                                        .access = access,
+                                       .unread = unread,
                                        .answers = answer,
                                        .n_answers = answer ? 1 : 0 };
         ClaimService service = { .claims = fixture->claims,
@@ -211,6 +214,55 @@ static void test_wanted(void **state)
         assert_int_equal(problems.n_items, 0);
         claim_wanted_done(&wanted);
         reconcile_problems_done(&problems);
+}
+
+/* Returns whether a comparison without a disagreement logs the end of those of before. */
+static bool logs_the_end(const Fixture *fixture, const char *const before[2], bool is_unread)
+{
+        const Uuid guest = make_guest('g');
+        int saved = dup(STDERR_FILENO);
+        FILE *file = tmpfile();
+        ReconcileProblems problems = { 0 };
+        FactsFixture facts;
+        char text[1000] = "";
+
+        make_late_facts(&facts);
+        for (size_t i = 0; i < 2 && before[i]; i++)
+                assert_int_equal(reconcile_add_problem(&problems, &guest, 0, "%s", before[i]), 0);
+        unread = is_unread;
+        assert_true(file && saved >= 0 && dup2(fileno(file), STDERR_FILENO) >= 0);
+        assert_int_equal(look(fixture, &facts, NULL, RECONCILE_NO_READS, &problems, NULL), 0);
+        assert_true(dup2(saved, STDERR_FILENO) >= 0);
+        assert_int_equal(problems.n_items, is_unread);
+        rewind(file);
+        (void)fread(text, 1, sizeof(text) - 1, file);
+        fclose(file);
+        close(saved);
+        unread = false;
+        reconcile_problems_done(&problems);
+        return strstr(text, "Claims and guests agree again.");
+}
+
+/* An unread database is no disagreement. */
+static void test_the_end_of_disagreements(void **state)
+{
+        static const struct {
+                const char *before[2];
+                bool unread, ends;
+        } rows[] = {
+                { { "a", "b" }, false, true },
+                { { "a", RECONCILE_UNREAD }, true, true },
+                { { "a", RECONCILE_UNREAD }, false, true },
+                { { RECONCILE_UNREAD }, true, false },
+                { { RECONCILE_UNREAD }, false, false },
+        };
+        Fixture *fixture = *state;
+
+        assert_true(fixture_open(fixture) >= 0);
+        fixture_set_host(fixture, HOST);
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+                if (logs_the_end(fixture, rows[i].before, rows[i].unread) != rows[i].ends)
+                        fail_msg("row %zu", i);
 }
 
 /* A claim without devices gets the only mdev of its guest, and lacks another one. The watcher
@@ -503,8 +555,8 @@ static void test_release_is_left_out_for_a_guest_that_came(void **state)
 }
 
 TEST_MAIN_WITH(fixture_setup, fixture_teardown, test_acts, test_wanted, test_complete,
-               test_check_with_a_change_and_a_problem, test_adopts_in_turns,
-               test_adopts_guests_that_are_off_in_turns, test_releases_in_turns,
-               test_release_is_left_out_for_a_guest_that_came,
+               test_the_end_of_disagreements, test_check_with_a_change_and_a_problem,
+               test_adopts_in_turns, test_adopts_guests_that_are_off_in_turns,
+               test_releases_in_turns, test_release_is_left_out_for_a_guest_that_came,
                test_a_poll_is_older_than_the_end_of_a_claim,
                test_a_poll_is_older_than_the_end_of_a_migrations_claim)
