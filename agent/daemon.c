@@ -255,7 +255,7 @@ static void on_looked(Tracker *tracker, uint64_t began_usec, const Error *error,
 static void print_plan(Tracker *tracker, Error *reterr)
 {
         _cleanup_(plan_freep) Plan *plan = NULL;
-        const Error why = tracker_status_why_unequal(tracker_view(tracker).status);
+        const Error why = tracker_status_why_unequal(tracker_view(tracker).status, false);
         int r = tracker_plan(tracker, &plan, reterr);
 
         if (r < 0) {

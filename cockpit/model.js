@@ -426,7 +426,7 @@ const REMEDIES = {
     'end-claim': 'heal ends the claim',
 };
 
-/* Returns {steps: [{request, name, summary}], words}. An empty plan does not prove that Placement matches the host, so the words depend
+/* Returns {steps: [{request, name, summary}], words}. The requests can leave a difference, for example of the shape. So the words depend
  * on the sync state and its error, too. */
 export function plan(document, status) {
     const steps = list(document).map(step => ({
@@ -435,12 +435,13 @@ export function plan(document, status) {
         summary: plain(step.summary),
     }));
     const error = plain(status?.sync_error);
+    const state = `The sync state is ${plain(status?.sync_state) || 'unknown'}${error && `: ${error}`}.`;
     const isEqual = status?.sync_state === 'synced' || (status?.sync_state === 'left-to-nova' && !error);
     return {
         steps,
-        words: steps.length > 0 ? `${count(steps.length, 'request')} to make Placement equal to this host`
+        words: steps.length > 0 ? `${count(steps.length, 'request')} to make Placement equal to this host${error && `. ${state}`}`
                : isEqual ? '✓ Nothing to send: Placement is equal to this host.'
-               : `Nothing to send now. The sync state is ${plain(status?.sync_state) || 'unknown'}${error && `: ${error}`}.`,
+               : `Nothing to send now. ${state}`,
     };
 }
 

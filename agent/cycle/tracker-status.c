@@ -122,14 +122,15 @@ static void note_back(TrackerStatus *status)
                 log_event(LOG_NOTICE, MESSAGE_PLACEMENT_BACK, NULL, "Placement can be used again.");
 }
 
-Error tracker_status_why_unequal(const TrackerStatus *status)
+Error tracker_status_why_unequal(const TrackerStatus *status, bool runs)
 {
         Error error = status->device_error.code ? status->device_error : status->part_error;
 
         if (status->reshape_needed)
                 error_setf(
-                        &error, EAGAIN,
-                        "The tree must change shape under running guests. Run \"computectl reshape\", or restart the agent. The old shape is kept");
+                        &error, EAGAIN, "The tree must change shape under running guests. %s",
+                        runs ? "Run \"computectl reshape\", or restart the agent. The old shape is kept"
+                             : "The next start of the agent moves their allocations");
         else if (status->reshape_left)
                 error_setf(
                         &error, EAGAIN,
@@ -139,7 +140,7 @@ Error tracker_status_why_unequal(const TrackerStatus *status)
 
 void tracker_status_note_left(TrackerStatus *status, uint64_t n_requests)
 {
-        const Error why = tracker_status_why_unequal(status);
+        const Error why = tracker_status_why_unequal(status, true);
         uint64_t n_differences = n_requests + status->reshape_left;
 
         note_back(status);
@@ -174,7 +175,7 @@ const char *tracker_status_why_apart(const TrackerStatus *status)
 
 void tracker_status_note_synced(TrackerStatus *status)
 {
-        const Error why = tracker_status_why_unequal(status);
+        const Error why = tracker_status_why_unequal(status, true);
 
         status->tree_published = status->cycle_published = true;
         note_back(status);

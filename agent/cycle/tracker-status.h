@@ -88,8 +88,9 @@ void tracker_status_note_synced(TrackerStatus *status);
 void tracker_status_note_left(TrackerStatus *status, uint64_t n_requests);
 
 /* Returns why Placement is not equal to the host even if no request is left to send: the shape, or
- * a part of the host that is not reported. code 0: it is equal. */
-Error tracker_status_why_unequal(const TrackerStatus *status);
+ * a part of the host that is not reported. code 0: it is equal. runs: the agent is running; false:
+ * it will be started. */
+Error tracker_status_why_unequal(const TrackerStatus *status, bool runs);
 
 /* Notes that Placement is not used, and clears sync_error. state is SYNC_STANDALONE or
  * SYNC_RETIRED. */

@@ -100,6 +100,7 @@ static void print_nothing(const json_t *status, CtlPage *page)
 
 void ctl_plan_print(const json_t *plan, const json_t *status, CtlPage *page)
 {
+        const char *error = ctl_json_text(status, "sync_error");
         size_t n = json_array_size(plan);
 
         if (n == 0) {
@@ -108,8 +109,13 @@ void ctl_plan_print(const json_t *plan, const json_t *status, CtlPage *page)
         }
         ctl_table_print_items(plan, page->style.all ? all_plan_columns : plan_columns,
                               ARRAY_SIZE(plan_columns), add_step, page);
-        if (page->style.legend)
-                fprintf(page->output, "\n%zu request%s.\n", n, text_plural(n));
+        if (!page->style.legend)
+                return;
+        fprintf(page->output, "\n%zu request%s.", n, text_plural(n));
+        if (error[0])
+                ctl_page_write(page, CTL_PLAIN, " The sync state is %s: %s.",
+                               ctl_json_text(status, "sync_state"), error);
+        fputc('\n', page->output);
 }
 
 /* Reshape. */

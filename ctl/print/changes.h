@@ -8,8 +8,8 @@
 #include "ctl/print/page.h"
 
 /* Prints the requests of a plan (the array of plan_to_json(), report/publish/plan.h). status: a
- * document of STATUS_FORMAT, which explains an empty plan, because an empty plan does not prove
- * that Placement equals the host. NULL is allowed only if the plan is not empty. */
+ * document of STATUS_FORMAT, which says what the requests leave different. So it also explains an
+ * empty plan, which does not prove that Placement equals the host. NULL: not known. */
 void ctl_plan_print(const json_t *plan, const json_t *status, CtlPage *page);
 
 /* Prints each amount that moves, and the providers before and after, from a document of

@@ -170,13 +170,13 @@ static int verb_tree(Ctl *ctl, Error *reterr)
         return 0;
 }
 
-/* Prints the plan. An empty plan needs the status to explain it. */
+/* Prints the plan. The status says what its requests leave different. */
 static int verb_plan(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *plan = NULL, *status = NULL;
         int r = ctl_fetch(ctl, BUS_DOCUMENT_PLAN, NULL, &plan, reterr);
 
-        if (r >= 0 && json_array_size(plan) == 0 && !ctl->options.json)
+        if (r >= 0 && !ctl->options.json)
                 r = ctl_fetch_status(ctl, &status, reterr);
         if (r < 0)
                 return r;

@@ -310,9 +310,10 @@ class TestCells(ReshapeCase):
         self.start()
         self.agent.stop()
         self.assertIn('Nothing to do', self.agent.run('--dry-run').stdout)
-        for mode in ('none', 'observe'):
+        for mode, words in ('none', 'The next start of the agent moves'), ('observe', '"computectl reshape --dry-run"'):
             self.agent.configure({'compute': {'numa_in_placement': 'true'}, 'agent': {'nova': mode}})
-            self.assertRegex(self.agent.run('--dry-run').stdout, r'^Placement .*: The tree must change shape')
+            self.assertRegex(self.agent.run('--dry-run').stdout,
+                             r'^Placement .*: The tree must change shape .*\. ' + words)
         self.start('left-to-nova')
         self.assertEqual(self.agent.status()['n_differences'], 1)
         self.assertRegex(self.agent.ctl('plan').stdout, 'not equal to this host: The tree must change shape')

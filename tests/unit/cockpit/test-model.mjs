@@ -186,6 +186,8 @@ cases('plan() describes the requests to Placement', [
      [nothing_left, nothing_left, ...['offline', 'pending', 'retired'].map(state => `Nothing to send now. The sync state is ${state}.`)]],
     [() => plan([], {sync_state: 'left-to-nova', sync_error: 'another shape'}).words,
      'Nothing to send now. The sync state is left-to-nova: another shape.'],
+    [() => plan([request], {sync_state: 'left-to-nova', sync_error: 'another shape'}).words,
+     '1 request to make Placement equal to this host. The sync state is left-to-nova: another shape.'],
 ]);
 
 cases('reshape() lists moves and problems', [

@@ -31,6 +31,23 @@ static void test_plans(void **state)
         check_rows(print_plan, rows, ARRAY_SIZE(rows));
 }
 
+/* A reshape is no request, so the requests can leave it. */
+static void test_what_the_requests_leave(void **state)
+{
+        static const char plan[] = "[" STEP("PUT", "/traits/X", "", "") "]";
+        static const PrintRow rows[] = {
+                { plan,
+                  .has = { "\n1 request. The sync state is left-to-nova: another shape\\x1b.\n" } },
+                { plan, .lacks = { "shape" }, .no_legend = true },
+        };
+
+        status_document = parse_quoted(
+                "{'sync_state': 'left-to-nova', 'sync_error': 'another shape\\u001b'}");
+        check_rows(print_plan, rows, ARRAY_SIZE(rows));
+        json_decref(status_document);
+        status_document = NULL;
+}
+
 static void test_an_empty_plan_is_no_proof_of_equality(void **state)
 {
         static const struct {
@@ -202,5 +219,5 @@ static void test_retirements(void **state)
 }
 
 TEST_MAIN_AFTER(setlocale(LC_CTYPE, "C.UTF-8"), NULL, NULL, test_plans,
-                test_an_empty_plan_is_no_proof_of_equality, test_names_of_paths, test_reshapes,
-                test_reshapes_without_guests, test_retirements)
+                test_what_the_requests_leave, test_an_empty_plan_is_no_proof_of_equality,
+                test_names_of_paths, test_reshapes, test_reshapes_without_guests, test_retirements)
