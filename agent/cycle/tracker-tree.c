@@ -12,12 +12,12 @@
  * A tree that was not made from the tree of Placement is only a preview, except on a standalone
  * host. So is one that was made from the mirror after a write without an answer, until the next
  * read. Claims are fitted to a preview and the claim database stores it, but claims do not move,
- * and the parts of the tree maker store nothing. Beside nova-compute, the preview is an earlier
- * tree with the larger reserved amounts, or the agent's own tree if there is none. If a host with
- * Placement cannot make a tree after a poll, it makes a preview from the last tree, if there is
- * one. After each other failure the last tree stays in use. This file sends no request. It notes
- * the results in the status, and logs a reason about devices or guests when its text changes. Main
- * thread.
+ * and the parts of the tree maker store nothing, except the device watch. Beside nova-compute, the
+ * preview is an earlier tree with the larger reserved amounts, or the agent's own tree if there is
+ * none. If a host with Placement cannot make a tree after a poll, it makes a preview from the last
+ * tree, if there is one. After each other failure the last tree stays in use. This file sends no
+ * request. It notes the results in the status, and logs a reason about devices or guests when its
+ * text changes. Main thread.
  *
  * Tests: tests/unit/agent/cycle/test-tracker.c */
 

@@ -444,14 +444,16 @@ static void note_other(Update *update, LedgerDevice *device)
                 update->change(device, DEVICE_CHANGE_MISSING, update->userdata);
 }
 
-/* Returns whether base has the class that the provider has in the tree. The class of a provider
- * that base lacks counts as published, because that provider has no allocations. */
+/* Returns whether Placement has the class that the provider has in the tree. The class of a
+ * provider that base lacks counts as published, because that provider has no allocations. */
 static bool is_published(const Update *update, const Provider *provider)
 {
         const ProviderTree *tree = update->input->base;
         const Provider *before = tree ? provider_tree_find(tree, &provider->uuid) : NULL;
 
-        return !before || provider_find_inventory(before, provider->inventories[0].resource_class);
+        return !update->input->placement_unknown &&
+               (!before ||
+                provider_find_inventory(before, provider->inventories[0].resource_class));
 }
 
 /* Stores the identity of the present device. A serial number that is read later completes it. One
@@ -531,14 +533,14 @@ static bool is_computed(const Update *update, const LedgerDevice *device,
 }
 
 /* Restores the reserved amount from before the withholding, if the record still has the withheld
- * total reserved. The mark device->withheld stays until a tree of Placement does not have all of it
- * reserved. withheld is the former total, because a device can come back with another one. */
-static void release(LedgerDevice *device, uint64_t withheld, Inventory *record)
+ * total reserved. The mark device->withheld stays until a present tree of Placement does not have
+ * all of it reserved. total is the former one, because a device can come back with another one. */
+static void release(const Update *update, LedgerDevice *device, uint64_t total, Inventory *record)
 {
-        if (device->withheld && record->reserved == MIN(withheld, record->total))
+        if (device->withheld && record->reserved == MIN(total, record->total))
                 record->reserved = MIN(device->reserved, record->total);
         else
-                device->withheld = false;
+                device->withheld = device->withheld && update->input->placement_unknown;
         device->reserved = record->reserved;
 }
 
@@ -616,7 +618,7 @@ static void settle(Update *update, LedgerDevice *device, const SnapshotDevice *t
                 device->withheld = false;
                 device->reserved = 0;
         } else {
-                release(device, withheld, record);
+                release(update, device, withheld, record);
         }
         device->missing = device->held = device->listed = false;
         if (was_away)

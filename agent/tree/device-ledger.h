@@ -117,6 +117,8 @@ typedef struct DeviceUpdateInput {
         bool claims_unknown;    /* claimed is incomplete: an earlier finding of another device stays
                                    while that device is there, and withheld devices that must be
                                    cleaned stay withheld */
+        bool placement_unknown; /* base is not Placement's present tree: Placement can have other
+                                   classes, and reserve what base does not */
         const HostConfig *host; /* the types of devices, and whether a provider counts a card or its
                                    functions; NULL: neither matters */
         const Retained *retained;   /* inventories in use in Placement; NULL: no Placement */

@@ -7,9 +7,10 @@
  * each tree.
  *
  * The file is written after an update that changed the ledger, before the tree is published. A
- * crash therefore loses no device that Placement has, unless the write failed. A tree that was not
- * made from Placement's is a preview: the update runs on a copy of the ledger and is not stored or
- * logged. */
+ * crash therefore loses no device that Placement has, unless the write failed. Until the first tree
+ * that was made from Placement's, each tree is a preview: the update runs on a copy of the ledger
+ * and is not stored or logged. Later the ledger follows the host also while Placement's tree is not
+ * known, so that an outage hides no device that is lost or comes back. */
 
 #include "agent/tree/device-watch.h"
 
@@ -342,17 +343,20 @@ int device_watch_apply(DeviceWatch *watch, Claims *claims, const RetainedTrees *
         _cleanup_(claimed_devices_done) ClaimedDevices claimed = { 0 };
         _cleanup_(unclean_devices_done) UncleanDevices unclean = { 0 };
         DeviceUpdateInput input = now(watch);
+        bool is_preview = !trees->known && !(watch->is_begun && trees->base);
         int r;
 
-        /* Before Placement was read, the tree is only a preview. It is not published, so Placement
-         * cannot reject the removal of an inventory in use. */
-        input.retained = trees->known ? retained : NULL;
+        /* A preview is not published, and forgets no device, so the use in Placement does not
+         * matter. */
+        input.retained = is_preview ? NULL : retained;
+        input.placement_unknown = !trees->known;
         input.before = trees->before;
         input.base = trees->base;
         list_claimed(claims, &claimed, &input);
         list_unclean(claims, &unclean, &input);
-        if (!trees->known)
+        if (is_preview)
                 return apply_to_copy(watch, trees, &input, tree, reterr);
+        watch->is_begun = true;
         watch->looked_usec = input.now_usec;
         r = device_ledger_update(&watch->ledger, trees->snapshot, tree, trees->root, &input,
                                  on_device_change, watch, reterr);

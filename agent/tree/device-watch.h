@@ -26,6 +26,7 @@ typedef struct DeviceWatch {
         /* Members for device-watch.c alone. */
         char *state_file;
         bool read_only;
+        bool is_begun;           /* a tree was made from Placement's */
         DeviceUpdateInput input; /* inputs that are equal for all updates; now() adds the time */
         uint64_t looked_usec;    /* CLOCK_BOOTTIME up to which due times were handled */
         bool saved;              /* the file has the last change of the ledger */
@@ -43,8 +44,9 @@ DEFINE_CLEANUP(DeviceWatch *, device_watch_free);
 
 /* Updates the ledger and edits tree, which the driver has just made of trees->snapshot. claims
  * names the devices of claims; NULL: not known. retained has the inventories in use in Placement;
- * NULL: no Placement. If the tree was not made from Placement's (trees->known is false), the ledger
- * is unchanged, and no change is logged. Then only n_missing and missing follow this update. A file
+ * NULL: no Placement. If the tree was not made from Placement's (trees->known is false), and no
+ * earlier one was, or trees->base is NULL, then the ledger is unchanged, and no change is logged.
+ * Only n_missing and missing follow such an update. A file
  * that cannot be written is logged, and written again after the next update. Returns -ENOMEM, or
  * -EINVAL with words, on failure. */
 int device_watch_apply(DeviceWatch *watch, Claims *claims, const RetainedTrees *trees,

@@ -69,7 +69,8 @@ typedef struct RetainedTrees {
         const ProviderTree *before; /* base without reservations of cordons and of retentions */
         const Snapshot *snapshot;   /* for the names of guests */
         const Uuid *root;
-        bool known;     /* base was read from Placement; otherwise nothing is stored or logged */
+        bool known;     /* base was read from Placement; otherwise nothing is stored or logged, but
+                           see device_watch_apply() */
         bool old_shape; /* tree waits for a reshape, so it can have inventories that the host lost
                          */
 } RetainedTrees;

@@ -10,22 +10,33 @@
 #define HOLD_USEC (200 * USEC_PER_MSEC)
 #define GPU       "\"devices\": [{\"name\": \"pci_0000_41_00_0\", \"address\": \"0000:41:00.0\"}]"
 
-static void apply(DeviceWatch *watch, bool there)
+/* Updates the ledger. reserved: the reserved amount of a GPU that is there, as of Placement's last
+ * tree. known: that tree is Placement's now. Returns the new reserved amount; -1: no provider. */
+static int apply_to(DeviceWatch *watch, const char *name, bool there, uint64_t reserved, bool known)
 {
         _cleanup_(snapshot_unrefp) Snapshot *host = host_new(there ? GPU : "\"devices\": []");
         Provider *root, *provider;
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
         Uuid uuid = uuid_make_child(&root->uuid, "gpu");
-        const RetainedTrees trees = { .snapshot = host, .root = &root->uuid, .known = true };
+        const RetainedTrees trees = {
+                .base = tree, .snapshot = host, .root = &root->uuid, .known = known
+        };
+        Inventory record = INVENTORY_DEFAULT(4);
 
+        record.reserved = reserved;
         if (there) {
-                assert_int_equal(provider_tree_add(tree, &uuid, "cn1_pci_0000_41_00_0", &root->uuid,
-                                                   &provider, NULL),
+                assert_int_equal(provider_tree_add(tree, &uuid, name, &root->uuid, &provider, NULL),
                                  0);
-                assert_int_equal(provider_set_inventory(provider, "VGPU", &INVENTORY_DEFAULT(4)),
-                                 0);
+                assert_int_equal(provider_set_inventory(provider, "VGPU", &record), 0);
         }
         assert_int_equal(device_watch_apply(watch, NULL, &trees, NULL, tree, NULL), 0);
+        provider = provider_tree_find_name(tree, name);
+        return provider ? (int)provider_find_inventory(provider, "VGPU")->reserved : -1;
+}
+
+static void apply(DeviceWatch *watch, bool there)
+{
+        (void)apply_to(watch, "cn1_pci_0000_41_00_0", there, 0, true);
 }
 
 /* A hold can end during the cycle that looked at it. The watch reports it once as due, not never
@@ -48,6 +59,42 @@ static void test_due_since_it_was_looked_at(void **state)
         nanosleep(&longer, NULL);
         assert_int_equal(device_watch_due_in_usec(watch), 0);
         assert_int_equal(device_watch_due_in_usec(watch), UINT64_MAX);
+}
+
+/* A write got no answer, so the mirror is not Placement's tree until the next read. The ledger
+ * follows the host all the same, but does not forget what it must restore in Placement. */
+static void test_an_outage(void **state)
+{
+        static const char name[] = "cn1_0000:41:00.0";
+        static const struct timespec longer = { .tv_nsec = 2 * HOLD_USEC * NSEC_PER_USEC };
+        _cleanup_(device_watch_freep) DeviceWatch *watch = NULL;
+        HostConfig config = { 0 };
+
+        assert_int_equal(pci_specs_add(&config.pci_specs, "{\"address\": \"0000:41:00.0\"}", NULL),
+                         0);
+        assert_int_equal(
+                device_watch_new(&watch, "/nonexistent", &config, NULL, HOLD_USEC, true, NULL), 0);
+        /* Before the first read, each tree is a preview. */
+        assert_int_equal(apply_to(watch, name, true, 1, false), 1);
+        assert_int_equal(watch->ledger.n_devices, 0);
+        assert_int_equal(apply_to(watch, name, true, 1, true), 1);
+        for (int i = 0; i < 2; i++) {
+                /* Only the first loss is written, and only this write is lost. */
+                assert_int_equal(apply_to(watch, name, false, 0, i == 0), 4);
+                assert_true(watch->ledger.devices[0].missing);
+                assert_int_equal(watch->n_missing, 1);
+                assert_int_equal(apply_to(watch, name, true, 1, false), 4);
+                assert_true(watch->ledger.devices[0].held);
+        }
+        nanosleep(&longer, NULL);
+        nanosleep(&longer, NULL);
+        assert_int_equal(apply_to(watch, name, true, 1, false), 1);
+        assert_false(watch->ledger.devices[0].held);
+        /* The read shows that Placement has made the lost write. */
+        assert_int_equal(apply_to(watch, name, true, 4, true), 1);
+        assert_int_equal(apply_to(watch, name, true, 1, true), 1);
+        assert_false(watch->ledger.devices[0].withheld);
+        pci_specs_done(&config.pci_specs);
 }
 
 /* An unreadable file is not an absent one: the next write would replace it. */
@@ -92,5 +139,5 @@ static void test_a_new_size_is_stored_after_a_lack_of_memory(void **state)
         }
 }
 
-TEST_MAIN(test_due_since_it_was_looked_at, test_an_unreadable_file_is_an_error,
+TEST_MAIN(test_due_since_it_was_looked_at, test_an_outage, test_an_unreadable_file_is_an_error,
           test_a_new_size_is_stored_after_a_lack_of_memory)
