@@ -51,7 +51,7 @@ int reshape_control_cancel(ReshapeControl *control);
  * forbidden. If the tree needs no reshape at the start, or none that was requested, settles the
  * image of an earlier one without an answer. The error of a failed reshape ends when the tree needs
  * none and no class stays on its provider. needed: the tree must change its shape. may: [agent]
- * nova permits a reshape; without it a reshape is only shown, the reshape of the start is
+ * nova permits a reshape. Without it a reshape is only shown, the reshape of the start is
  * postponed, and the error of a failed one ends. reporter has just read the tree of Placement.
  * Everything except snapshot, which is referenced, is borrowed until done is called. That is never
  * from inside this call. If Placement cannot be used, the reshape stays due. Returns 1 if a reshape

@@ -534,7 +534,7 @@ static bool is_computed(const Update *update, const LedgerDevice *device,
 
 /* Restores the reserved amount from before the withholding, if the record still has the withheld
  * total reserved. The mark device->withheld stays until a present tree of Placement does not have
- * all of it reserved. total is the former one, because a device can come back with another one. */
+ * all of it reserved. The total is the former one: a device can come back with another one. */
 static void release(const Update *update, LedgerDevice *device, uint64_t total, Inventory *record)
 {
         if (device->withheld && record->reserved == MIN(total, record->total))

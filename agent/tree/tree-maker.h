@@ -76,7 +76,7 @@ typedef struct MadeTree {
 
 /* Makes the tree from base, which is copied. base is Placement's tree, an earlier one, or NULL for
  * none. known: base was read from Placement and no later write lacks its answer, or the host is
- * standalone; otherwise the parts store nothing, except the device watch (device_watch_apply()).
+ * standalone; otherwise the parts store nothing. Only the device watch can (device_watch_apply()).
  * reshape is that of provider_update(); NULL: a necessary reshape is only reported in ret_made. The
  * caller owns ret_made->tree, and gets no tree after an error. Returns -EEXIST if the root has
  * another name, or another provider of base has this host's name, -EINVAL with words (also if the

@@ -62,7 +62,7 @@ static void test_due_since_it_was_looked_at(void **state)
 }
 
 /* A write got no answer, so the mirror is not Placement's tree until the next read. The ledger
- * follows the host all the same, but does not forget what it must restore in Placement. */
+ * follows the host, but does not forget what it must restore in Placement. */
 static void test_an_outage(void **state)
 {
         static const char name[] = "cn1_0000:41:00.0";

@@ -32,7 +32,7 @@ static void test_plans(void **state)
 }
 
 /* A reshape is no request, so the requests can leave it. */
-static void test_what_the_requests_leave(void **state)
+static void test_requests_do_not_hide_another_shape(void **state)
 {
         static const char plan[] = "[" STEP("PUT", "/traits/X", "", "") "]";
         static const PrintRow rows[] = {
@@ -219,5 +219,5 @@ static void test_retirements(void **state)
 }
 
 TEST_MAIN_AFTER(setlocale(LC_CTYPE, "C.UTF-8"), NULL, NULL, test_plans,
-                test_what_the_requests_leave, test_an_empty_plan_is_no_proof_of_equality,
+                test_requests_do_not_hide_another_shape, test_an_empty_plan_is_no_proof_of_equality,
                 test_names_of_paths, test_reshapes, test_reshapes_without_guests, test_retirements)
