@@ -256,10 +256,15 @@ class Agent(Service):
         return json.loads(self.ctl('status', '--json=short', check=False).stdout or '{}')
 
     def wait_state(self, state, seconds=90):
-        """Returns when SyncState has the value state. Raises EnvError with status and log after the given seconds."""
+        """Returns when SyncState has the value state, and the host was polled. Raises EnvError with status and log after the
+        given seconds."""
+        def check():
+            status = self.status()
+            # A host without Placement is standalone before its first poll, too.
+            return status.get('sync_state') == state and (state != 'standalone' or status.get('last_poll_usec'))
+
         try:
-            wait_until(lambda: self.status().get('sync_state') == state, seconds,
-                       'sync state %s' % state, step=0.1)
+            wait_until(check, seconds, 'sync state %s' % state, step=0.1)
         except EnvError as error:
             raise EnvError('%s\nstatus: %s\nlog:\n%s' % (error, self.status(), self.log()[-3000:]))
 
