@@ -136,7 +136,7 @@ static int check_root(const Refresh *refresh, const PlacementProviders *provider
                 return REPORT_DONE;
         error_setf(
                 reterr, EEXIST,
-                "Placement has this host (%s) as \"%.60s\", not as \"%.60s\". Nothing is written to it. If another host has the old name, this host is a clone of it: remove compute_id and the other files of state_dir. If not, restore the old name of the host, or run \"computectl identity rename\"",
+                "Placement has this host (%s) as \"%.60s\", not as \"%.60s\". Nothing is written to it. If another host has the old name, this host is a clone of it: stop the agent, and remove compute_id and the other files of state_dir. If not, restore the old name of the host, or run \"computectl identity rename\"",
                 root->uuid.text, root->name, refresh->root_name);
         return REPORT_E_REFUSED;
 }

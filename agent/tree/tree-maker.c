@@ -96,7 +96,7 @@ static int ensure_root(const TreeMaker *maker, ProviderTree *tree, Error *reterr
         if (strcmp(root->name, maker->nodename) != 0)
                 return error_setf(
                         reterr, EEXIST,
-                        "This host's provider %s is named \"%.60s\" in Placement, but the host is now \"%.60s\". If another host has the old name, this host is a clone of it: remove compute_id and the other files of state_dir. If not, restore the old name of the host, or run \"computectl identity rename\"",
+                        "This host's provider %s is named \"%.60s\" in Placement, but the host is now \"%.60s\". If another host has the old name, this host is a clone of it: stop the agent, and remove compute_id and the other files of state_dir. If not, restore the old name of the host, or run \"computectl identity rename\"",
                         root->uuid.text, root->name, maker->nodename);
         if (!uuid_empty(&root->parent)) {
                 const Provider *parent = provider_tree_find(tree, &root->parent);

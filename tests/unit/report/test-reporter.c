@@ -562,6 +562,7 @@ static void test_renamed_host(void **state)
                 memcpy(name + 8, "tosh", 4);
                 assert_int_equal(refresh(fixture), REPORT_E_REFUSED);
                 assert_non_null(strstr(fixture->error.text, "tosh"));
+                assert_non_null(strstr(fixture->error.text, "stop the agent, and remove"));
                 assert_non_null(strstr(fixture->error.text, "computectl identity rename"));
                 assert_false(reporter_knows_root(fixture->reporter));
                 memcpy(name + 8, "host", 4);

@@ -261,6 +261,7 @@ static void test_a_root_of_another_name_is_refused(void **state)
         assert_int_equal(tree_maker_make(&maker, &host, remote, true, NULL, &made, &error),
                          -EEXIST);
         assert_non_null(strstr(error.text, "is named \"old\" in Placement"));
+        assert_non_null(strstr(error.text, "stop the agent, and remove compute_id"));
 }
 
 /* Before and in a reshape the tree can have capacity that the host lost, so it stays reserved. The
