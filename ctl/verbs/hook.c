@@ -23,8 +23,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#define SD_JOURNAL_SUPPRESS_LOCATION
+#include <systemd/sd-journal.h>
+
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/log.h"
+#include "base/message-ids.h"
 #include "base/uuid.h"
 #include "config/config.h"
 #include "ctl/ask/bus.h"
@@ -176,11 +181,24 @@ static int ask(const Policy *policy, CtlHookStep step, const char *xml, const ch
         return ctl_bus_guest(bus, "GuestReleased", uuid, reason, timeout_usec, ret_refused, reterr);
 }
 
+/* Writes the refusal to the journal, as the agent does for its own ones. Standard error belongs to
+ * libvirt, so base/log.h is of no use here. Without a journal nothing is written. */
+static void note_refused(const char *guest, const char *xml, const char *words)
+{
+        Error text = ERROR_NULL; /* without control characters */
+        char uuid[37] = "";
+
+        (void)ctl_hook_find_uuid(xml, uuid);
+        (void)error_setf(&text, EPERM, "Guest %s cannot start: %s.", guest, words);
+        (void)sd_journal_send("MESSAGE_ID=" MESSAGE_GUEST_REFUSED, "PRIORITY=%d", LOG_WARNING,
+                              LOG_FIELD_CONSUMER "=%s", uuid, "MESSAGE=%s", text.text, NULL);
+}
+
 /* Waits until the guest is ready, at most until until_usec (CLOCK_MONOTONIC). The policy counts no
  * more: the guest must not start without its partition. An agent that restarts answers the next
  * question. */
-static int wait_until_ready(const Policy *policy, const char *xml, uint64_t until_usec,
-                            const char **ret_refused, Error *reterr)
+static int wait_until_ready(const Policy *policy, const char *guest, const char *xml,
+                            uint64_t until_usec, const char **ret_refused, Error *reterr)
 {
         int r;
 
@@ -189,8 +207,10 @@ static int wait_until_ready(const Policy *policy, const char *xml, uint64_t unti
                 (void)usleep(READY_POLL_USEC);
                 r = ask(policy, CTL_HOOK_CHECK, xml, "-", ret_refused, reterr);
         } while (r != 0 && !*ret_refused && clock_usec(CLOCK_MONOTONIC) < until_usec);
-        if (r != 0 && !*ret_refused)
+        if (r != 0 && !*ret_refused) {
                 *ret_refused = "a device is not ready for guest";
+                note_refused(guest, xml, error_text(reterr, r));
+        }
         return r;
 }
 
@@ -282,7 +302,7 @@ static int verb_hook(Ctl *ctl, Error *reterr)
         if (r == 0)
                 r = ask(&policy, step, xml, arguments[3], &refused, &words);
         if (r > 0)
-                r = wait_until_ready(&policy, xml, until_usec, &refused, &words);
+                r = wait_until_ready(&policy, arguments[0], xml, until_usec, &refused, &words);
         return r == 0 ? EXIT_SUCCESS
                       : judge(&policy, step, refused, arguments[0], error_text(&words, r));
 }

@@ -11,6 +11,7 @@ import os
 import random
 import re
 import shutil
+import socket
 import subprocess
 import threading
 import time
@@ -77,11 +78,11 @@ class PartitionsCase(ShapesCase):
         wanted = {key[1:]: value for key, value in expected.items()}
         wait_until(lambda: self.entries() == wanted, 30, 'the record %s' % wanted, step=0.05)
 
-    def prepare(self, claim, consumer):
+    def prepare(self, claim, consumer, within=()):
         """Calls libvirt's hook for a guest that starts with the claim's devices. Returns the exit code, the words and the seconds."""
         xml = guest_xml('g1', memory_mib=64, uuid=consumer, devices=[device['address'] for device in claim['devices']])
         began = time.monotonic()
-        done = subprocess.run([build_folder() / 'computectl', '--config', self.agent.config, 'hook', 'g1', 'prepare', 'begin', '-'],
+        done = subprocess.run([*within, build_folder() / 'computectl', '--config', self.agent.config, 'hook', 'g1', 'prepare', 'begin', '-'],
                               input=xml, env=self.agent.env(), capture_output=True, text=True, timeout=60, check=False)
         return done.returncode, done.stderr, time.monotonic() - began
 
@@ -145,6 +146,16 @@ class TestPartitions(PartitionsCase):
         self.assertLess(seconds, 10)
         self.assertEqual(self.entries()['1'][1], 'active')
 
+    def make_journal(self):
+        """Returns a socket that receives the journal's entries, and the command that runs a program with it."""
+        journal = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.addCleanup(journal.close)
+        path = self.scratch.path / 'journal'
+        journal.bind(str(path))
+        journal.setblocking(False)
+        return journal, ['unshare', '-m', 'sh', '-ec', 'mount -t tmpfs run /run; mkdir -p /run/systemd/journal; '
+                         'ln -s "$0" /run/systemd/journal/socket; exec "$@"', path]
+
     def test_a_guest_is_refused_if_the_activation_takes_too_long(self):
         """The policy for an agent that is away does not matter: the guest would start without its partition."""
         self.agent.configure({'hook': {'timeout': '4'}})
@@ -152,10 +163,15 @@ class TestPartitions(PartitionsCase):
         self.touch('hold-on@1.service')
         consumer = str(uuid.uuid4())
         claim = self.gpus(4, consumer)
-        code, words, seconds = self.prepare(claim, consumer)
+        journal, within = self.make_journal()
+        code, words, seconds = self.prepare(claim, consumer, within)
         self.assertEqual(code, 1)
         self.assertIn('a device is not ready for guest g1: Partition 1 of hgx is not active yet', words)
         self.assertLess(seconds, 6)
+        entry = journal.recv(65536).decode().splitlines()
+        self.assertIn('MESSAGE_ID=96f5f1a85c7e4d5c8c4a51a1de2f3b70', entry)
+        self.assertIn('AGENT_CONSUMER=' + consumer, entry)
+        self.assertIn('Guest g1 cannot start: Partition 1 of hgx is not active yet', '\n'.join(entry))
         self.untouch('hold-on@1.service')
         self.wait_entries(_1=(claim['id'], 'active', False))
         self.assertEqual(self.prepare(claim, consumer)[:2], (0, ''))
