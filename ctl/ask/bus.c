@@ -762,5 +762,7 @@ int ctl_bus_guest(sd_bus *bus, const char *method, const char *argument, const c
                 *ret_refused = "no capacity on this host for guest";
         else if (sd_bus_error_has_name(&error, BUS_ERROR_UNAVAILABLE))
                 *ret_refused = "a device is not ready for guest";
+        else if (sd_bus_error_has_name(&error, BUS_ERROR_NOT_FOUND))
+                *ret_refused = "no claim for guest";
         return explain(bus, r, &error, reterr);
 }

@@ -186,19 +186,23 @@ class TestPartitions(PartitionsCase):
         self.assertLess(seconds, 6)
 
     def start_waiting(self, pool):
-        """Begins the start of a guest whose partition is being activated. Returns the future of prepare() when the hook waits."""
+        """Begins the start of a guest whose partition is being activated. Returns the future of prepare() and the claim when the hook waits."""
         self.touch('hold-on@1.service')
         consumer = str(uuid.uuid4())
         claim = self.gpus(4, consumer)
         self.wait_entries(_1=(claim['id'], 'activating', False))
-        waiting = pool.submit(self.prepare, claim, consumer)
-        time.sleep(2)  # the agent has answered the hook by then
+        with subprocess.Popen(['timeout', '15', 'dbus-monitor', '--address', self.bus.address, "type='method_call',member='CheckGuest'"],
+                              stdout=subprocess.PIPE, text=True) as monitor:
+            waiting = pool.submit(self.prepare, claim, consumer)
+            # The hook makes this call after the answer to PrepareGuest(). A monitor also prints signals to itself.
+            self.assertTrue(any('member=CheckGuest' in line for line in monitor.stdout))
+            monitor.terminate()
         self.assertFalse(waiting.done(), 'the guest starts without its partition')
-        return waiting
+        return waiting, claim
 
     def test_a_starting_guest_waits_while_the_agent_restarts(self):
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
-            waiting = self.start_waiting(pool)
+            waiting, _ = self.start_waiting(pool)
             self.agent.restart('synced')
             self.assertFalse(waiting.done(), 'the guest starts without its partition')
             self.untouch('hold-on@1.service')
@@ -209,12 +213,23 @@ class TestPartitions(PartitionsCase):
         self.agent.configure({'hook': {'timeout': '6'}})
         self.agent.ctl('reload')
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
-            waiting = self.start_waiting(pool)
+            waiting, _ = self.start_waiting(pool)
             self.agent.kill()
             code, words, seconds = waiting.result()
         self.assertEqual(code, 1)
         self.assertIn('a device is not ready for guest g1: compute-agent is not running', words)
         self.assertLess(seconds, 8)
+
+    def test_a_starting_guest_is_refused_if_its_claim_ends(self):
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            waiting, claim = self.start_waiting(pool)
+            began = time.monotonic()
+            self.agent.ctl('release', claim['id'])
+            code, words, _ = waiting.result()
+        self.assertEqual(code, 1)
+        self.assertIn('no claim for guest g1: ', words)
+        self.assertLess(time.monotonic() - began, 5)
+        self.untouch('hold-on@1.service')
 
     def test_a_failed_activation_cordons_until_a_person_lifts_it(self):
         self.touch('fail-on@1.service')
