@@ -131,12 +131,19 @@ static uint64_t next_pause(uint64_t *last_usec, uint64_t first_usec, uint64_t ma
 }
 
 /* Starts a pause and keeps the failure. In the pause, auth_get() returns it to requests, unless
- * there is still a valid token. The rest of a pause that protects the account stays. */
+ * there is still a valid token. The rest of a pause that protects the account stays, with its
+ * failure. */
 static void note_failure(Auth *auth, int failure, const Error *error, uint64_t pause)
 {
-        auth->failure = failure;
-        auth->error = *error;
-        auth->retry_usec = MAX(now_usec(auth) + pause, auth->locks ? auth->retry_usec : 0);
+        uint64_t now = now_usec(auth);
+
+        if (auth->locks && auth->retry_usec > now) {
+                auth->retry_usec = MAX(auth->retry_usec, now + pause);
+        } else {
+                auth->failure = failure;
+                auth->error = *error;
+                auth->retry_usec = now + pause;
+        }
         auth->doubted = false; /* there is no better endpoint at present */
         log_debug("Keystone issued no token: %s", error->text);
 }

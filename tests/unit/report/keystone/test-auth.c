@@ -319,7 +319,7 @@ static void test_useless_tokens(void **state)
 }
 
 /* Keystone rejects the credential while a token is valid, and then Placement rejects that token.
- * The pause that protects the account stays. */
+ * The pause that protects the account stays, and so does its reason. */
 static void test_refused_token_in_a_pause_of_keystone(void **state)
 {
         Fixture *fixture = *state;
@@ -334,6 +334,7 @@ static void test_refused_token_in_a_pause_of_keystone(void **state)
         assert_false(auth_note_answer(fixture->auth, fixture->pass.serial, 401, NULL));
         pass_time(59);
         assert_int_equal(get(fixture), REPORT_E_UNAUTHORIZED);
+        assert_non_null(strstr(fixture->error.text, "Keystone rejected the user"));
         pass_time(1);
         assert_int_equal(get(fixture), -EAGAIN);
         wait_told(fixture);
