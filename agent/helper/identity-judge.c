@@ -180,6 +180,11 @@ int identity_may_adopt(const IdentityFacts *facts, bool force, Error *reterr)
         return 0;
 }
 
+bool identity_rename_needs_use(const IdentityFacts *facts, bool force)
+{
+        return !force && find_state(facts) == IDENTITY_RENAMED;
+}
+
 /* Returns 0 if the root provider can get this host's name. A tree in use can be that of another
  * running host. */
 static int check_rename(const IdentityFacts *facts, bool force, Error *reterr)

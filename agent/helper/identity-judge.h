@@ -26,7 +26,8 @@ typedef struct IdentityFacts {
         IdentityProvider own;    /* provider with this host's uuid */
         IdentityProvider holder; /* provider with this host's name; can be the same */
         size_t n_below;          /* number of other providers of the tree that own is in */
-        bool in_use;             /* a consumer has allocations of that tree; read for a renaming */
+        bool in_use;             /* a consumer has allocations of that tree; read only if
+                                    identity_rename_needs_use() */
 } IdentityFacts;
 
 void identity_facts_done(IdentityFacts *facts);
@@ -59,6 +60,9 @@ typedef struct IdentityPlan {
 } IdentityPlan;
 
 void identity_plan_done(IdentityPlan *plan);
+
+/* Checks whether a renaming depends on the member in_use of the facts. */
+bool identity_rename_needs_use(const IdentityFacts *facts, bool force);
 
 /* Plans this host's name for the root of tree (parents first, as read), the provider with this
  * host's uuid. The plan renames the root, and every provider of the tree whose name begins with the

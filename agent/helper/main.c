@@ -543,8 +543,10 @@ static int read_use(Work *work, Error *reterr)
 static int rename_tree(Work *work, Error *reterr)
 {
         const char *why = nova_mode_refuses(work->task->config->reporter.nova, NOVA_ACTION_RENAME);
-        int r = why ? error_setf(reterr, EPERM, "%s", why) : read_use(work, reterr);
+        int r = why ? error_setf(reterr, EPERM, "%s", why) : 0;
 
+        if (r == 0 && identity_rename_needs_use(&work->facts, work->task->force))
+                r = read_use(work, reterr);
         if (r == 0)
                 r = identity_plan_rename(&work->facts, &work->tree, work->task->force, &work->plan,
                                          reterr);

@@ -231,8 +231,13 @@ class TestRename(IdentityCase):
         self.assertEqual(self.names(root), old)
         self.agent.start('stale')
         self.assertIn('clone', self.agent.status()['sync_error'])
+        # Neither the force nor a host that has its name already needs the consumers of the children.
+        mark = self.placement.mark()
         self.identity('rename', '--force')
         self.assertEqual(set(self.names(root)), {new, new + '_NUMA0', new + '_NUMA1'})
+        self.assertIn('already', self.identity('rename', code=1))
+        cell = '/resource_providers/%s/allocations' % old[self.name + '_NUMA1']
+        self.assertFalse([line for line in self.placement.requests_since(mark) if line[1].endswith(cell)])
         self.placement.delete(guest)
 
     def test_cut_short_it_goes_on(self):
