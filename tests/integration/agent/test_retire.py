@@ -54,8 +54,15 @@ class TestRetire(AgentCase):
             self.assertIn('The host is retired', agent.ctl('reshape', *options, code=1).stderr)
         self.assertEqual(agent.claim('VCPU=1', check=False).returncode, 1)
 
-        self.assertIn('stays cordoned', agent.ctl('retire', '--undo').stdout)
+        # Without the tree, nova-compute must not count it as published.
+        stranger = self.placement.make_provider('demo')
+        self.assertIn('stays cordoned', agent.ctl('retire', '--undo', check=False).stdout)
+        agent.wait_state('stale')
+        self.assertFalse(agent.status()['tree_published'])
+        self.placement.api('DELETE', '/resource_providers/' + stranger)
+        agent.ctl('sync')
         agent.wait_state('synced')
+        self.assertTrue(agent.status()['tree_published'])
         agent.ctl('uncordon')
         after = self.placement.tree_by_name(root)
         self.assertEqual({name: one['inventories'] for name, one in after.items()},
