@@ -373,8 +373,8 @@ static bool is_in_tree(const ExecutorStep *step, const PlacementProvider *provid
         return provider_tree_find(step->executor->plan->desired, &provider->parent);
 }
 
-/* Decides what a name in use means: another provider has the uuid, the provider itself was just
- * created, or a provider of another tree has the name. */
+/* Decides what a name in use means: another provider has the uuid or the name, or the provider
+ * itself was just created or is in another tree. */
 static void judge_holder(ExecutorStep *step, const PlacementProviders *holders,
                          uint64_t modified_sec)
 {
@@ -387,14 +387,20 @@ static void judge_holder(ExecutorStep *step, const PlacementProviders *holders,
                         "Placement has the uuid %s under another name. Run \"computectl identity check\" to see its owner",
                         plan_step->provider.text);
                 step_fail(step, REPORT_E_DUPLICATE_NAME, &error);
-        } else if (uuid_equal(&holders->items[0].uuid, &plan_step->provider) &&
-                   is_in_tree(step, &holders->items[0])) {
-                error_setf(&error, ESTALE, "It was created after the last read of Placement");
-                step_conflict(step, &error);
-        } else {
+        } else if (!uuid_equal(&holders->items[0].uuid, &plan_step->provider)) {
                 step->holder = name_holder_from(&holders->items[0], modified_sec);
                 step_detour(step, placement_get_provider_allocations(&step->holder.uuid),
                             holder_counted);
+        } else if (is_in_tree(step, &holders->items[0])) {
+                error_setf(&error, ESTALE, "It was created after the last read of Placement");
+                step_conflict(step, &error);
+        } else {
+                error_setf(
+                        &error, EEXIST,
+                        "This host's provider %s is in another tree in Placement. If another writer moved it, set its parent_provider_uuid back to %s",
+                        plan_step->provider.text,
+                        uuid_empty(&wanted(step)->parent) ? "null" : wanted(step)->parent.text);
+                step_fail(step, REPORT_E_DUPLICATE_NAME, &error);
         }
 }
 
