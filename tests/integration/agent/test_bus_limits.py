@@ -119,6 +119,14 @@ class TestBusLimits(unittest.TestCase):
         # The agent serves this user again, because its connections are gone. Its earlier calls still wait for a moment.
         wait_until(lambda: self.crowd.call('claims', 8).answered == 8, 60, 'all answers')
 
+    def call_anew(self, user, interface, member, signature, values):
+        """Calls the agent over a new connection of a user (None: root). Returns the answer."""
+        fresh = Wire(self.crowd.bus.socket_path, user, seconds=60)
+        try:
+            return fresh.call(NAME, PATH, interface, member, signature, values)
+        finally:
+            fresh.close()
+
     def test_root_is_not_refused_while_large_calls_wait(self):
         """The user of a new connection is not known yet, so its first call must not share a limit with the calls of others."""
         root, owner = self.connect()
@@ -133,11 +141,9 @@ class TestBusLimits(unittest.TestCase):
             # The later sizes fill the rest of the limit.
             for size in [250000] * 16 + [1 << exponent for exponent in range(17, 4, -1)]:
                 lazy.send_call(NAME, PATH, NAME, 'Describe', 's', ('x' * size,))
+        wait_until(lambda: 'LimitsExceeded' in self.call_anew(3, NAME, 'Describe', 's', ('x' * 1000,)).error, 10, 'the limit to be full')
         for _ in range(20):
-            fresh = Wire(self.crowd.bus.socket_path, seconds=60)
-            answer = fresh.call(NAME, PATH, 'org.freedesktop.DBus.Properties', 'Get', 'ss', (NAME, 'Version'))
-            fresh.close()
-            self.assertIsNone(answer.error)
+            self.assertIsNone(self.call_anew(None, 'org.freedesktop.DBus.Properties', 'Get', 'ss', (NAME, 'Version')).error)
 
     def test_a_bus_that_reads_nothing_more_is_left(self):
         """Calls of root have no limit. Their unread answers fill the bus as unread signals of a subscriber would."""
