@@ -3,9 +3,9 @@
 /* Writes prepare-wanted and prepare-retry, and reads prepared.json, or writes clean-wanted. A stamp
  * is the time since the boot in microseconds, so no two runs of the agent in one boot write the
  * same one. A failure to write is logged once, and a later cycle tries again if work is unfinished.
- * One of prepare-retry is only a debug message. Only the answer about a guest that starts waits for
- * the program (agent/bus/claims.c). Without a folder in /run (path NULL) nothing is written. A
- * record that cannot be read or parsed counts as missing, so that another stamp follows.
+ * One of prepare-retry is only a debug message. Only libvirt's hook waits for the program, with
+ * CheckGuest(). Without a folder in /run (path NULL) nothing is written. A record that cannot be
+ * read or parsed counts as missing, so that another stamp follows.
  *
  * Tests: tests/unit/agent/guests/test-prepare-wanted.c */
 
