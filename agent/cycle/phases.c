@@ -175,9 +175,8 @@ static CycleScope find_scope(Tracker *tracker, Error *ret)
                 tracker_status_note_apart(status, SYNC_RETIRED);
                 return CYCLE_RETIRED;
         }
-        /* The retirement has ended, and the host has no tree yet. */
         if (status->sync_state == SYNC_RETIRED)
-                status->tree_published = false;
+                status->tree_published = false; /* the retirement has ended, without a tree yet */
         if (is_settling(tracker)) {
                 *ret = tracker->cycle.error = status->settling;
                 return CYCLE_SETTLING;
