@@ -224,7 +224,7 @@ static void print_pending_writes(const CycleFacts *facts, FILE *output)
         print_number(output, "claims_unallocated", pending_writes->n_unallocated);
         print_number(output, "claims_unheld", pending_writes->n_unallocated);
         print_time(output, "last_audit_timestamp_seconds",
-                   facts->audit ? facts->audit->ended_usec : 0);
+                   MAX(facts->audit ? facts->audit->ended_usec : 0, facts->spared_usec));
         print_number(output, "audit_findings", facts->audit ? facts->audit->n_open : 0);
 }
 

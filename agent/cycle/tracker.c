@@ -351,6 +351,7 @@ void cycle_facts_look(const Tracker *tracker, const PendingWrites *pending_write
                 .retained = view.retained,
                 .overwrites = &tracker->overwrites,
                 .audit = auditor_get_state(tracker->auditor),
+                .spared_usec = tracker->spares_audit ? tracker->warm.audited_usec : 0,
                 .config_warnings = tracker->config.warnings,
                 .config_digest = &tracker->config.digest,
                 .start_reason = tracker->config.start_reason,

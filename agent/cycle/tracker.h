@@ -155,8 +155,10 @@ typedef struct CycleFacts {
         const ProviderTree *tree;    /* the tree of the host; NULL: unknown */
         const DeviceLedger *devices; /* expected devices; NULL: unknown */
         const Retained *retained; /* inventories in use that the host lacks; NULL: no [placement] */
-        const Overwrites *overwrites;     /* values of another writer; NULL: unknown */
-        const AuditorState *audit;        /* NULL: none */
+        const Overwrites *overwrites; /* values of another writer; NULL: unknown */
+        const AuditorState *audit;    /* NULL: none */
+        uint64_t spared_usec;         /* CLOCK_REALTIME of the audit of an earlier process, while
+                                         this start does not know whether it counts; else 0 */
         const StringSet *config_warnings; /* NULL: none */
         const Digest *config_digest;      /* NULL: unknown */
         StartReason start_reason;

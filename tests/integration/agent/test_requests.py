@@ -195,12 +195,17 @@ class TestRestart(AgentCase):
 
     def test_a_reload_before_the_first_read_keeps_the_audit_due(self):
         """The start has not yet seen whether a provider changed, so the reload cannot leave out the audit either."""
-        agent = self.start_agent({'DEFAULT': {'update_resources_interval': -1}}, placement=self.proxy)
+        metrics = self.scratch.path / 'agent.prom'
+        agent = self.start_agent({'DEFAULT': {'update_resources_interval': -1}, 'agent': {'metrics_file': metrics}}, placement=self.proxy)
         agent.ctl('sync')
         agent.stop()
         self.placement.put(str(uuid.uuid4()), {agent.root(): {'VCPU': 1}})
         self.proxy.refuse()
+        metrics.unlink()
         agent.start('offline')
+        wait_until(metrics.exists, 20, 'the metrics')
+        line, = [line for line in metrics.read_text().splitlines() if line.startswith('compute_agent_last_audit_timestamp_seconds ')]
+        self.assertGreater(float(line.split()[1]), 0)
         mark = self.placement.mark()
         self.proxy.listen()
         agent.ctl('reload')
