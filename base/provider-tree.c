@@ -375,13 +375,11 @@ Inventory *provider_find_inventory(const Provider *provider, const char *resourc
         return found ? &provider->inventories[position].inventory : NULL;
 }
 
-bool provider_offers(const Provider *provider)
+bool provider_offers(const Provider *provider, const char *resource_class)
 {
-        for (size_t i = 0; i < provider->n_inventories; i++)
-                if (provider->inventories[i].inventory.reserved <
-                    provider->inventories[i].inventory.total)
-                        return true;
-        return false;
+        const Inventory *inventory = provider_find_inventory(provider, resource_class);
+
+        return inventory && inventory->reserved < inventory->total;
 }
 
 /* Sets a record without a check, because provider_copy_inventories() copies each record as it is. A

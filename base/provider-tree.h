@@ -93,8 +93,8 @@ bool provider_tree_has_children(const ProviderTree *tree, const Uuid *uuid);
 /* Returns the record of a class, borrowed and writable, or NULL. */
 Inventory *provider_find_inventory(const Provider *provider, const char *resource_class);
 
-/* Returns true if at least one class has an amount that is not reserved. */
-bool provider_offers(const Provider *provider);
+/* Returns true if the provider has the class, and an amount of it is not reserved. */
+bool provider_offers(const Provider *provider, const char *resource_class);
 
 /* Sets the record of a class and adds the class if needed. Returns -EINVAL for an invalid name or
  * record, or -ENOMEM; then nothing is changed. */

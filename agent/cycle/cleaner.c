@@ -224,7 +224,7 @@ static const char *find_wait(const TrackerView *host, const UncleanDevice *row,
         provider = provider_tree_find(host->mirror, &expected->provider);
         if (!provider)
                 return NULL;
-        if (provider_offers(provider))
+        if (provider_offers(provider, expected->resource_class))
                 return "Placement still offers it";
         switch (retained_use(host->retained, &provider->uuid, expected->resource_class,
                              &row->consumer)) {

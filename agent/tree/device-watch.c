@@ -332,7 +332,7 @@ static void mark_cleanable(DeviceLedger *ledger, const DeviceUpdateInput *input,
                         trees->snapshot, trees->snapshot->nodename, device->name);
 
                 device->cleanable = there && host_clean_find(input->host, there) && provider &&
-                                    !provider_offers(provider) &&
+                                    !provider_offers(provider, device->resource_class) &&
                                     !is_used(device, input, trees->snapshot);
         }
 }

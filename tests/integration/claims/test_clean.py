@@ -305,6 +305,19 @@ class TestOfferedInPlacement(CleanCase):
         self.placement.start()
         self.wait_clean()
 
+    def test_another_class_of_its_provider_does_not_matter(self):
+        """A class of provider.yaml is beside that of the device, and is never reserved for the cleaning."""
+        folder = self.scratch.folder('provider-config')
+        (folder / 'x.yaml').write_text(
+            "meta: {schema_version: '1.0'}\nproviders:\n- identification: {name: '%s'}\n"
+            '  inventories:\n    additional:\n    - CUSTOM_OTHER: {total: 3}\n' % PROVIDER_A)
+        self.agent.configure({'compute': {'provider_config_location': folder}})
+        self.agent.restart('synced')
+        self.use()
+        wait_until(lambda: self.row() is None, 30, 'the device to be clean')
+        self.assertEqual(self.read('done'), [CLEAN, PROVE])
+        self.assertEqual(self.placement.tree_by_name(self.agent.root())[PROVIDER_A]['inventories']['CUSTOM_OTHER']['reserved'], 0)
+
     def test_an_allocation_of_another_consumer_delays_the_cleaning(self):
         provider = self.placement.tree_by_name(self.agent.root())[PROVIDER_A]
         consumer = self.placement.place(None, {provider['uuid']: {'CUSTOM_NVME': 1}})
