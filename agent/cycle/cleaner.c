@@ -209,16 +209,17 @@ static CordonState get_cordon(const Cleaner *cleaner, const TrackerView *host,
  * server that gets the device starts while a unit works on it. The allocation of its last consumer
  * does not count, because it can outlive the claim. The mirror is the evidence: it shows a
  * reservation after the answer to its write, which Placement refuses if the provider changed since
- * it was read. text: memory for the reason. */
-static const char *find_wait(const TrackerView *host, const UncleanDevice *row,
-                             const LedgerDevice *expected, char text[static UNCLEAN_REASON_SIZE])
+ * it was read. A retired host has no provider in Placement. text: memory for the reason. */
+static const char *find_wait(const Cleaner *cleaner, const TrackerView *host,
+                             const UncleanDevice *row, const LedgerDevice *expected,
+                             char text[static UNCLEAN_REASON_SIZE])
 {
         const char *why = nova_mode_refuses(host->nova, NOVA_ACTION_RESERVE);
         char holders[RETAINED_HOLDERS_MAX];
         const Provider *provider;
 
-        if (!host->retained)
-                return NULL; /* standalone */
+        if (!host->retained || cordon_view(cleaner->config.cordon).is_retired)
+                return NULL; /* without Placement */
         if (why || !host->mirror)
                 return why ? why : "Placement was not read yet";
         provider = provider_tree_find(host->mirror, &expected->provider);
@@ -269,7 +270,7 @@ static int collect_facts(Cleaner *cleaner, const TrackerView *host, const Unclea
                 .is_lifted = cordon.lifted_usec > row->since_usec,
                 .is_proved = has_result(cleaner, row, "clean"),
                 .has_failed = has_result(cleaner, row, "failed"),
-                .wait = expected ? find_wait(host, row, expected, wait) : NULL,
+                .wait = expected ? find_wait(cleaner, host, row, expected, wait) : NULL,
         };
         return 0;
 }

@@ -292,6 +292,19 @@ class TestOfferedInPlacement(CleanCase):
         self.agent.ctl('reload')
         self.wait_offers({PROVIDER_A: (1, 0), PROVIDER_B: (1, 0)})
 
+    def test_a_retired_host_cleans_without_placement(self):
+        """Placement has no provider of it, and is not read after a restart."""
+        claim = self.nvme()
+        self.touch('fail-' + PROVE)
+        self.agent.ctl('release', claim['id'])
+        self.wait_state('failed')
+        self.agent.ctl('cordon')
+        self.agent.ctl('retire')
+        self.agent.restart('retired')
+        (self.units / ('fail-' + PROVE)).unlink()
+        self.agent.ctl('uncordon', A)
+        wait_until(lambda: self.row() is None, 30, 'the device to be clean')
+
     def test_an_outage_of_placement_delays_the_cleaning(self):
         claim = self.nvme()
         self.wait_offers({PROVIDER_A: (1, 1), PROVIDER_B: (1, 0)})
