@@ -26,10 +26,9 @@ static bool is_covered(const HealthFacts *facts)
                 health_lift_from_text(cordon->rule.lift) >= facts->finding->lift);
 }
 
-static bool is_about(const struct HealthSighting *sighting, const HealthMessage *message)
+static bool is_about(const struct HealthSighting *sighting, const char *rule, const char *address)
 {
-        return strcmp(sighting->rule, message->rule) == 0 &&
-               strcmp(sighting->address, message->address) == 0;
+        return strcmp(sighting->rule, rule) == 0 && strcmp(sighting->address, address) == 0;
 }
 
 /* Returns the number of different consumers that had the device at cases of this rule. A case
@@ -43,7 +42,8 @@ static size_t count_guests(const HealthFacts *facts)
         for (size_t i = 0; i < facts->sightings->n_items; i++) {
                 const struct HealthSighting *sighting = &facts->sightings->items[i];
 
-                n += is_about(sighting, finding) && !uuid_empty(&sighting->consumer) &&
+                n += is_about(sighting, finding->rule, finding->address) &&
+                     !uuid_empty(&sighting->consumer) &&
                      sighting->usec > facts->cordon.lifted_usec &&
                      sighting->usec + finding->within_usec >= finding->last_usec;
         }
@@ -76,7 +76,7 @@ void health_sightings_note(HealthSightings *sightings, const HealthMessage *find
         size_t at = 0, oldest = 0;
 
         for (; at < sightings->n_items; at++) {
-                if (is_about(&sightings->items[at], finding) &&
+                if (is_about(&sightings->items[at], finding->rule, finding->address) &&
                     uuid_equal(&sightings->items[at].consumer, consumer))
                         break;
                 if (sightings->items[at].usec < sightings->items[oldest].usec)
@@ -92,10 +92,10 @@ void health_sightings_note(HealthSightings *sightings, const HealthMessage *find
         strcpy(sightings->items[at].address, finding->address);
 }
 
-bool health_sightings_recover(HealthSightings *sightings, const HealthMessage *recovery)
+bool health_sightings_recover(HealthSightings *sightings, const char *rule, const char *address)
 {
         for (size_t i = 0; i < sightings->n_items; i++)
-                if (is_about(&sightings->items[i], recovery) &&
+                if (is_about(&sightings->items[i], rule, address) &&
                     uuid_empty(&sightings->items[i].consumer)) {
                         array_close(sightings->items, sizeof(sightings->items[0]),
                                     &sightings->n_items, i);

@@ -56,5 +56,5 @@ HealthDecision health_judge(const HealthFacts *facts);
 void health_sightings_note(HealthSightings *sightings, const HealthMessage *finding,
                            const Uuid *consumer);
 
-/* Removes the note that the rule found the device broken. Returns true if there was one. */
-bool health_sightings_recover(HealthSightings *sightings, const HealthMessage *recovery);
+/* Removes the note that the rule found the function broken. Returns true if there was one. */
+bool health_sightings_recover(HealthSightings *sightings, const char *rule, const char *address);

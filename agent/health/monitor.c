@@ -500,6 +500,21 @@ static int handle_finding(HealthMonitor *monitor, const HealthMessage *finding)
         }
 }
 
+/* Removes the note about the function. A recovery of the device itself is one of all its
+ * functions. Returns true if there was a note. */
+static bool forget_broken(HealthMonitor *monitor, const HealthHost *host, const char *device,
+                          const HealthMessage *recovery)
+{
+        HealthSightings *sightings = &monitor->record.sightings;
+        bool removed = health_sightings_recover(sightings, recovery->rule, recovery->address);
+        const char *other;
+
+        while (device && strcmp(device, recovery->address) == 0 &&
+               (other = find_broken(monitor, host, device, recovery->rule)))
+                removed = health_sightings_recover(sightings, recovery->rule, other);
+        return removed;
+}
+
 static int handle_recovery(HealthMonitor *monitor, const HealthMessage *message)
 {
         const HealthHost host = monitor->config.get_host(monitor->config.userdata);
@@ -508,7 +523,7 @@ static int handle_recovery(HealthMonitor *monitor, const HealthMessage *message)
         bool was_broken, was_reported;
         int r;
 
-        was_broken = health_sightings_recover(&monitor->record.sightings, message);
+        was_broken = forget_broken(monitor, &host, device, message);
         monitor->is_changed = monitor->is_changed || was_broken;
         if (!device)
                 return 0;
@@ -519,6 +534,10 @@ static int handle_recovery(HealthMonitor *monitor, const HealthMessage *message)
                                   "Function %s of device %s works again by health rule %s, but %s "
                                   "does not: %s",
                                   message->address, device, message->rule, other, message->line);
+                else
+                        log_debug("Ignoring a recovery of health rule %s for %s, because %s is "
+                                  "broken: %s",
+                                  message->rule, message->address, other, message->line);
                 return 0;
         }
         was_reported = health_record_remove(&monitor->record, device, message->rule);

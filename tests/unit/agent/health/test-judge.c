@@ -141,10 +141,10 @@ static void test_sightings(void **state)
         health_sightings_note(&sightings, &finding, &UUID_NULL);
         health_sightings_note(&sightings, &other, &UUID_NULL);
         assert_int_equal(count(&sightings, &finding, 0), 1);
-        assert_true(health_sightings_recover(&sightings, &finding));
-        assert_false(health_sightings_recover(&sightings, &finding));
+        assert_true(health_sightings_recover(&sightings, finding.rule, finding.address));
+        assert_false(health_sightings_recover(&sightings, finding.rule, finding.address));
         assert_int_equal(count(&sightings, &finding, 0), 1);
-        assert_true(health_sightings_recover(&sightings, &other));
+        assert_true(health_sightings_recover(&sightings, other.rule, other.address));
         /* The list stays bounded, and keeps the newest. */
         for (unsigned i = 0; i < 2 * HEALTH_SIGHTINGS_MAX; i++)
                 note(&sightings, &finding, 16 + i, 2000 + i);

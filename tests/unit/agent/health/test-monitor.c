@@ -158,18 +158,32 @@ static void test_a_lift_before_the_clock_was_set_back(void **state)
 #define RECOVERED(function) SUBJECT("recovered", function) "}'\n"
 #define END                 "echo '" STATE "b\"}'\nexec sleep 60\n"
 
-/* The card is reported until all of its functions have recovered, also after a restart. */
-static void test_a_card_with_two_broken_functions(void **state)
+/* Gives the card two functions without providers. */
+static void add_functions(void)
 {
         snapshot_unref(scene.snapshot);
         scene.snapshot =
                 host_new("'devices': [{'name': 'f1', 'is_pci': true, 'address': '0000:c1:00.1',"
                          " 'physical_function': '" CARD "'}, {'name': 'f2', 'is_pci': true,"
                          " 'address': '0000:c1:00.2', 'physical_function': '" CARD "'}]");
+}
+
+/* The card is reported until all of its functions have recovered, also after a restart. */
+static void test_a_card_with_two_broken_functions(void **state)
+{
+        add_functions();
         expect_of_script("#!/bin/sh\n" BROKEN("1") BROKEN("2") RECOVERED("1") END, "none; b");
         assert_int_equal(scene.view.n_reported, 1);
         scene.errors[0] = '\0';
         expect_of_script("#!/bin/sh\n" RECOVERED("2") END, "none; none; b");
+        assert_int_equal(scene.view.n_reported, 0);
+}
+
+/* A recovery of the card is one of all its functions. */
+static void test_the_recovery_of_a_card(void **state)
+{
+        add_functions();
+        expect_of_script("#!/bin/sh\n" BROKEN("1") BROKEN("2") RECOVERED("0") END, "none; none; b");
         assert_int_equal(scene.view.n_reported, 0);
 }
 
@@ -180,4 +194,5 @@ static void test_a_program_that_is_missing(void **state)
 
 TEST_MAIN_AFTER(log_set_level(LOG_EMERG), begin, end, test_lines, test_a_helper_that_is_killed,
                 test_a_line_that_is_too_long, test_a_lift_before_the_clock_was_set_back,
-                test_a_card_with_two_broken_functions, test_a_program_that_is_missing)
+                test_a_card_with_two_broken_functions, test_the_recovery_of_a_card,
+                test_a_program_that_is_missing)

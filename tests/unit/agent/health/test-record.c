@@ -41,7 +41,7 @@ static void test_reports(void **state)
         assert_string_equal(record.cursor, "s=1");
         assert_int_equal(record.sightings.n_items, 2);
         assert_string_equal(record.sightings.items[0].consumer.text, consumer.text);
-        assert_true(health_sightings_recover(&record.sightings, &b));
+        assert_true(health_sightings_recover(&record.sightings, b.rule, b.address));
         assert_true(health_record_has(&record, "gpu", "a"));
         assert_false(health_record_has(&record, "gpu2", "a"));
         /* The boot ends the first report; a link is read again, so its recovery ends the other one.
