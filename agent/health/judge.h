@@ -13,8 +13,8 @@ typedef enum HealthDecision {
         HEALTH_OTHER_BOOT,     /* ignore: the rule ends with the boot, and the evidence is of
                                   another one */
         HEALTH_OLD,            /* ignore: a person lifted the cordon after the first case */
-        HEALTH_KNOWN,          /* ignore: the device is reported already, or withheld by this
-                                  rule, or by one whose cordon is as hard to lift */
+        HEALTH_KNOWN,          /* ignore: the device is reported since the last lift, or withheld
+                                  by this rule, or by one whose cordon is as hard to lift */
         HEALTH_FEW_GUESTS,     /* wait: too few guests had the device */
         HEALTH_REPORT,         /* report it, and change no cordon: the rule or [agent] nova says
                                   so, or a person has cordoned the device */
@@ -41,9 +41,9 @@ typedef struct HealthFacts {
         const HealthMessage *finding;
         const char *boot_id; /* this boot of the host */
         bool is_offered; /* the device or its physical function has a provider, or it is in a set */
-        CordonState cordon;               /* cordon of this provider */
-        bool is_reported;                 /* this rule has reported the device */
-        bool is_permitted;                /* [agent] nova permits to withhold it */
+        CordonState cordon; /* cordon of this provider */
+        bool is_reported;   /* this rule has reported the device since the last lift of a cordon */
+        bool is_permitted;  /* [agent] nova permits to withhold it */
         const HealthSightings *sightings; /* guests that had the device at a case; used only if the
                                              rule counts guests */
 } HealthFacts;

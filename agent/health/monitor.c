@@ -473,7 +473,8 @@ static int handle_finding(HealthMonitor *monitor, const HealthMessage *finding)
                 facts.cordon = cordon_get_state(monitor->config.cordon, host.tree,
                                                 &monitor->config.root, device);
                 facts.cordon.lifted_usec = get_lifted(&facts.cordon);
-                facts.is_reported = health_record_has(&monitor->record, device, finding->rule);
+                facts.is_reported = health_record_has(&monitor->record, device, finding->rule,
+                                                      facts.cordon.lifted_usec);
                 why = nova_mode_refuses(host.nova,
                                         cordon_action(host.tree, &monitor->config.root, device));
                 facts.is_permitted = !why;

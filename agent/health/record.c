@@ -4,8 +4,7 @@
  * each change; without memory for them they stay as they were. A file with one bad member is
  * rejected as a whole, and leaves no report, no sighting and no cursor. Reports are in the order of
  * their arrival. At HEALTH_REPORTS_MAX the oldest one goes, and at HEALTH_SIGHTINGS_MAX the oldest
- * sighting. A pair of device and rule can be added twice, so the caller checks health_record_has()
- * first.
+ * sighting.
  *
  * Tests: tests/unit/agent/health/test-record.c */
 
@@ -76,9 +75,10 @@ static json_t *reports_to_json(const HealthRecord *record)
                 const struct HealthReport *report = &record->reports[i];
 
                 if (json_array_append_new(
-                            array, json_pack("{ss ss ss ss sb}", "device", report->device, "rule",
-                                             report->rule, "line", report->line, "boot_id",
-                                             report->boot_id, "lasts", (int)report->lasts)) < 0)
+                            array, json_pack("{ss ss ss ss sb sI}", "device", report->device,
+                                             "rule", report->rule, "line", report->line, "boot_id",
+                                             report->boot_id, "lasts", (int)report->lasts, "usec",
+                                             (json_int_t)report->usec)) < 0)
                         return NULL;
         }
         return TAKE_PTR(array);
@@ -113,10 +113,10 @@ int health_record_save(const HealthRecord *record, Error *reterr)
 
 /* Adds a report with copies of the texts, after the oldest one was dropped if necessary. */
 static int add_report(HealthRecord *record, const char *device, const char *rule, const char *line,
-                      const char *boot_id, bool lasts)
+                      const char *boot_id, bool lasts, uint64_t usec)
 {
-        struct HealthReport report = { strdup(device), strdup(rule), strdup(line), strdup(boot_id),
-                                       lasts };
+        struct HealthReport report = { strdup(device),  strdup(rule), strdup(line),
+                                       strdup(boot_id), lasts,        usec };
 
         if (!report.device || !report.rule || !report.line || !report.boot_id) {
                 report_done(&report);
@@ -131,6 +131,7 @@ static int add_report(HealthRecord *record, const char *device, const char *rule
 static int read_report(HealthRecord *record, const json_t *json, Error *reterr)
 {
         const char *device, *rule, *line, *boot_id;
+        uint64_t usec = 0;
         bool lasts;
         int r;
 
@@ -138,9 +139,12 @@ static int read_report(HealthRecord *record, const json_t *json, Error *reterr)
             (r = json_read_string(json, "rule", &rule, reterr)) < 0 ||
             (r = json_read_string(json, "line", &line, reterr)) < 0 ||
             (r = json_read_string(json, "boot_id", &boot_id, reterr)) < 0 ||
-            (r = json_read_bool(json, "lasts", &lasts, reterr)) < 0)
+            (r = json_read_bool(json, "lasts", &lasts, reterr)) < 0 ||
+            (json_object_get(json, "usec") && /* version 0.2 wrote none */
+             (r = json_read_u64(json, "usec", &usec, reterr)) < 0))
                 return r;
-        return add_report(record, device, rule, line, boot_id, lasts) < 0 ? error_oom(reterr) : 0;
+        return add_report(record, device, rule, line, boot_id, lasts, usec) < 0 ? error_oom(reterr)
+                                                                                : 0;
 }
 
 /* Adds the sighting of a JSON object. */
@@ -220,16 +224,23 @@ static size_t find(const HealthRecord *record, const char *device, const char *r
         return i;
 }
 
-bool health_record_has(const HealthRecord *record, const char *device, const char *rule)
+bool health_record_has(const HealthRecord *record, const char *device, const char *rule,
+                       uint64_t after_usec)
 {
-        return find(record, device, rule) < record->n_reports;
+        size_t i = find(record, device, rule);
+
+        return i < record->n_reports && record->reports[i].usec > after_usec;
 }
 
 int health_record_add(HealthRecord *record, const char *device, const HealthMessage *finding)
 {
-        int r = add_report(record, device, finding->rule, finding->line, finding->boot_id,
-                           finding->lift == HEALTH_LIFT_RECOVERY);
+        size_t i = find(record, device, finding->rule);
+        int r;
 
+        if (i < record->n_reports)
+                drop_report(record, i);
+        r = add_report(record, device, finding->rule, finding->line, finding->boot_id,
+                       finding->lift == HEALTH_LIFT_RECOVERY, finding->last_usec);
         update_words(record);
         return r;
 }

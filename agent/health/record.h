@@ -18,7 +18,8 @@ typedef struct HealthRecord {
         struct HealthReport {
                 char *device; /* name of the device, as a cordon would have it */
                 char *rule, *line, *boot_id;
-                bool lasts; /* stays after this boot */
+                bool lasts;    /* stays after this boot */
+                uint64_t usec; /* CLOCK_REALTIME of the last case; 0: not known */
         } reports[HEALTH_REPORTS_MAX];
         size_t n_reports;
         HealthSightings sightings;
@@ -36,11 +37,12 @@ void health_record_done(HealthRecord *record);
 /* Writes the state. Returns a negative errno with words. */
 int health_record_save(const HealthRecord *record, Error *reterr);
 
-/* Returns true if the rule has reported the device. */
-bool health_record_has(const HealthRecord *record, const char *device, const char *rule);
+/* Returns true if the rule has reported the device for a case after this time. */
+bool health_record_has(const HealthRecord *record, const char *device, const char *rule,
+                       uint64_t after_usec);
 
-/* Adds a report, which stays after this boot only if the rule ends with a recovery. At
- * HEALTH_REPORTS_MAX the oldest one is dropped. Returns -ENOMEM. */
+/* Adds a report, or replaces that of this device and rule. It stays after this boot only if the
+ * rule ends with a recovery. At HEALTH_REPORTS_MAX the oldest one is dropped. Returns -ENOMEM. */
 int health_record_add(HealthRecord *record, const char *device, const HealthMessage *finding);
 
 /* Removes a report. Returns true if it existed. */

@@ -136,6 +136,12 @@ class TestWithheld(HealthCase):
         agent.ctl('uncordon', ADDRESS)
         self.assertEqual(self.reserved(agent), (0, 4))
         self.assertIn(LOST, agent.status()['devices_reported'])
+        # Evidence under a second cordon is new to its owner.
+        agent.ctl('cordon', ADDRESS)
+        self.journal.write(LOST + ' again')
+        wait_until(lambda: LOST + ' again' in agent.log(), LATENCY_SEC, 'the second report')
+        self.assertEqual(agent.status()['devices_reported'].count(LOST), 1)
+        agent.ctl('uncordon', ADDRESS)
         self.journal.write(LOST)
         self.wait_reserved(agent, 4)
 

@@ -42,8 +42,10 @@ static void test_reports(void **state)
         assert_int_equal(record.sightings.n_items, 2);
         assert_string_equal(record.sightings.items[0].consumer.text, consumer.text);
         assert_true(health_sightings_recover(&record.sightings, b.rule, b.address));
-        assert_true(health_record_has(&record, "gpu", "a"));
-        assert_false(health_record_has(&record, "gpu2", "a"));
+        /* The last case was at 5 us. */
+        assert_true(health_record_has(&record, "gpu", "a", 4));
+        assert_false(health_record_has(&record, "gpu", "a", 5));
+        assert_false(health_record_has(&record, "gpu2", "a", 0));
         /* The boot ends the first report; a link is read again, so its recovery ends the other one.
          */
         words = record.words;
@@ -54,9 +56,31 @@ static void test_reports(void **state)
         assert_false(health_record_remove(&record, "gpu", "a"));
         assert_true(health_record_remove(&record, "gpu", "b"));
         assert_string_equal(record.words, "");
-        for (int i = 0; i < 2 * HEALTH_REPORTS_MAX; i++)
-                assert_int_equal(health_record_add(&record, "gpu", &a), 0);
+        for (int i = 0; i < 2 * HEALTH_REPORTS_MAX; i++) {
+                char device[20];
+
+                snprintf(device, sizeof(device), "gpu%d", i);
+                assert_int_equal(health_record_add(&record, device, &a), 0);
+                assert_int_equal(health_record_add(&record, device, &a), 0); /* replaces it */
+        }
         assert_int_equal(record.n_reports, HEALTH_REPORTS_MAX);
+        assert_string_equal(record.reports[0].device, "gpu64");
+        health_record_done(&record);
+}
+
+/* Version 0.2 wrote no time. */
+static void test_a_report_of_unknown_time(void **state)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        HealthRecord record;
+
+        scratch_write(folder, "health.json",
+                      "{\"format\": \"compute-agent-health/1\", \"cursor\": \"\", \"reports\": "
+                      "[{\"device\": \"gpu\", \"rule\": \"a\", \"line\": \"l\", \"boot_id\": "
+                      "\"\", \"lasts\": true}], \"sightings\": []}");
+        assert_int_equal(health_record_load(&record, folder, NULL), 0);
+        assert_string_equal(record.words, "gpu, rule a: l");
+        assert_false(health_record_has(&record, "gpu", "a", 0));
         health_record_done(&record);
 }
 
@@ -103,5 +127,5 @@ static void test_an_unreadable_file_is_an_error(void **state)
         health_record_done(&record);
 }
 
-TEST_MAIN_AFTER(log_set_level(LOG_EMERG), NULL, NULL, test_reports, test_bad_files,
-                test_an_unreadable_file_is_an_error)
+TEST_MAIN_AFTER(log_set_level(LOG_EMERG), NULL, NULL, test_reports, test_a_report_of_unknown_time,
+                test_bad_files, test_an_unreadable_file_is_an_error)
