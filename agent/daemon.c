@@ -460,6 +460,7 @@ static ClaimSettings claim_settings(const Config *config)
                 .started_only = config->hook_enabled,
                 .writes_guests = config->hook_enabled && config->has_placement &&
                                  !claim_decide_refuses(config->claim_mode, config->reporter.nova),
+                .gives_unclean = config_leaves_unclean(config),
         };
 }
 

@@ -151,7 +151,8 @@ int claims_hold_pci(Claims *claims, const HostPci *pci, Fit *fit, DeviceList *de
 }
 
 /* Returns CLAIM_E_CONFLICT with words if a guest that is about to start cannot have the device,
- * because it is not clean. The last guest can have it again until its cleaning is due. */
+ * because it is not clean. The last guest can have it again until its cleaning is due, and any
+ * guest where no cleaning can become due (ClaimsRules.gives_unclean). */
 static int check_clean(const Adoption *adoption, const char *address, Error *reterr)
 {
         _cleanup_(unclean_devices_done) UncleanDevices unclean = { 0 };
@@ -162,8 +163,9 @@ static int check_clean(const Adoption *adoption, const char *address, Error *ret
         if (r < 0)
                 return r;
         row = unclean_devices_find(&unclean, address);
-        if (!row ||
-            (row->state == UNCLEAN_HELD && uuid_equal(&row->consumer, &adoption->domain->uuid)))
+        if (!row || (row->state == UNCLEAN_HELD &&
+                     (adoption->claims->rules.gives_unclean ||
+                      uuid_equal(&row->consumer, &adoption->domain->uuid))))
                 return 0;
         unclean_describe(row, words);
         error_setf(reterr, EEXIST, "PCI device %s is %s", address, words);

@@ -573,6 +573,22 @@ static int finish_placement(Config *config, const ConfigSettings *settings, bool
         return check_placement(config, settings, place, reterr);
 }
 
+bool config_leaves_unclean(const Config *config)
+{
+        return config->has_placement &&
+               nova_mode_refuses(config->reporter.nova, NOVA_ACTION_RESERVE);
+}
+
+/* Warns if the mode of [agent] nova prevents all cleaning. */
+static void warn_left_unclean(const Config *config, const ConfigSettings *settings)
+{
+        if (config->driver.host.n_cleans > 0 && config_leaves_unclean(config))
+                config_warn(
+                        settings,
+                        "No device of [device_clean NAME] is cleaned, because [agent] nova = %s forbids its reservation. Its next guest gets it as the last one left it. Set [agent] nova to beside or top, or remove the section",
+                        nova_mode_to_text(config->reporter.nova));
+}
+
 /* Returns when the agent leaves local DISK_GB to a shared storage. This is SHARING_USE_NEVER in
  * each mode of [agent] nova in which the agent does not write the tree. */
 static SharingUse choose_disk_use(const Config *config)
@@ -626,6 +642,7 @@ static int config_make(Config **ret, ConfigSettings *settings, bool offline, Err
                 r = finish_placement(config, settings, offline, reterr);
         if (r < 0)
                 return r;
+        warn_left_unclean(config, settings);
         config_lend_strings(config);
         r = check_driver(config, settings, reterr);
         if (r < 0)

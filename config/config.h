@@ -124,5 +124,8 @@ int config_load_hook(Config **ret, const char *file, Error *reterr);
  * after each change of a string. */
 void config_lend_strings(Config *config);
 
+/* Returns true if [agent] nova forbids the reservation of a device until it is clean. */
+bool config_leaves_unclean(const Config *config);
+
 Config *config_free(Config *config);
 DEFINE_CLEANUP(Config *, config_free);

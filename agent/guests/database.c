@@ -199,6 +199,7 @@ static void set_rules(ClaimService *service)
         const ClaimsRules rules = {
                 .expiry_usec = service->settings.expiry_usec,
                 .writes_guests = service->settings.writes_guests,
+                .gives_unclean = service->settings.gives_unclean,
                 .closed = service->closed,
                 .hint = service->hint,
                 .unknown = is_unread(service) ? RECONCILE_UNREAD : NULL,

@@ -33,6 +33,7 @@ typedef struct ClaimSettings {
         bool with_placement;      /* a new database needs a complete read of Placement */
         bool started_only;        /* guests claim when they start (claims/reconcile.h) */
         bool writes_guests;       /* claims of guests are reported to Placement (ClaimsRules) */
+        bool gives_unclean;       /* [agent] nova forbids reservations (ClaimsRules) */
 } ClaimSettings;
 
 /* The inputs of a comparison of claims and guests, and the state between two of them. Only

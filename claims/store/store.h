@@ -41,6 +41,10 @@ typedef struct ClaimsRules {
          * a removal: then the agent wrote the allocations in Placement. */
         bool writes_guests;
 
+        /* Placement cannot reserve a device until it is clean, so Nova gives it to the next guest
+         * and no unit cleans it. claims_prepare() then gives it to any guest while it is held. */
+        bool gives_unclean;
+
         /* Reason to reject new claims of claims_claim(); NULL: none are rejected. A consumer with a
          * claim still gets that claim. Guests that exist or start are counted, and so are consumers
          * of claims_claim_placed(). */

@@ -241,7 +241,39 @@ static void test_a_guest_starts_with_its_own_device_only(void **state)
         assert_text(error.text, "cleaning failed at 1970-01-01 00:00:00 UTC: no proof");
 }
 
+/* Where Placement cannot reserve a device, Nova gives it to the next guest, and no unit runs. */
+static void test_another_guest_starts_where_nothing_is_reserved(void **state)
+{
+        Fixture *fixture = *state;
+        _cleanup_(claim_freep) Claim *first = NULL, *other = NULL, *again = NULL, *ended = NULL;
+        const HostDomain *guest, *stranger;
+        UncleanDevice row;
+        Host host;
+
+        open_host(fixture, &host);
+        guest = add_guest(&host, 'g');
+        stranger = add_guest(&host, 'h');
+        host.facts.n_domains = 0;
+        claims_set_rules(fixture->claims, &(ClaimsRules){ .gives_unclean = true });
+        assert_int_equal(claims_prepare(fixture->claims, guest, &first, &ended, NULL), CLAIM_DONE);
+        /* A living claim keeps its device. */
+        assert_int_equal(claims_prepare(fixture->claims, stranger, &other, &ended, NULL),
+                         CLAIM_E_CONFLICT);
+        assert_int_equal(claims_release(fixture->claims, first->id, "", NULL), 0);
+        assert_int_equal(claims_prepare(fixture->claims, stranger, &other, &ended, NULL),
+                         CLAIM_DONE);
+        row = find_row(fixture, A);
+        assert_int_equal(row.claim, other->id);
+        assert_string_equal(row.consumer.text, stranger->uuid.text);
+        /* A unit that runs keeps the device from each guest. */
+        assert_int_equal(claims_release(fixture->claims, other->id, "", NULL), 0);
+        set_state(fixture, &row, UNCLEAN_HELD, UNCLEAN_DIRTY);
+        assert_int_equal(claims_prepare(fixture->claims, guest, &again, &ended, NULL),
+                         CLAIM_E_CONFLICT);
+}
+
 TEST_MAIN_WITH(fixture_setup, fixture_teardown, test_a_claim_marks_its_devices,
                test_no_claim_gets_an_unclean_device, test_a_withdrawn_claim_leaves_no_mark,
                test_a_running_guest_keeps_an_unclean_device,
-               test_a_guest_starts_with_its_own_device_only)
+               test_a_guest_starts_with_its_own_device_only,
+               test_another_guest_starts_where_nothing_is_reserved)

@@ -56,6 +56,32 @@ static void test_unknown_names_cause_a_warning(void **state)
                             "x.conf:6: unknown option [device_clean a] proof, ignoring\n");
 }
 
+/* Nothing is cleaned where nothing is reserved. */
+static void test_a_mode_without_reservations_causes_a_warning(void **state)
+{
+#define SECTION "[device_clean a]\ndevice_addresses = 0000:c1:00.0\nclean = reset@.service\n"
+#define PLACED  "[placement]\nauth_type = none\nendpoint_override = http://p\n[agent]\nnova = "
+        static const struct {
+                const char *text;
+                bool warns;
+        } cases[] = {
+                { PCI SECTION PLACED "observe\n", true },
+                { PCI SECTION PLACED "beside\n", false },
+                { PCI SECTION PLACED "top\n", false },
+                { PCI PLACED "observe\n", false },
+                { PCI SECTION, false },
+        };
+        Fixture *f = *state;
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(config_freep) Config *c = load_text(f, cases[i].text);
+
+                assert_int_equal(config_leaves_unclean(c), i == 0 || i == 3);
+                assert_int_equal(strstr(f->warnings, "No device of [device_clean NAME]") != NULL,
+                                 cases[i].warns);
+        }
+}
+
 #define A     "[device_clean a]\n"
 #define CARD  "device_addresses = 0000:c1:00.0\n"
 #define UNIT  "clean = reset@.service\n"
@@ -91,4 +117,5 @@ static void test_bad_sections_are_refused(void **state)
 }
 
 TEST_MAIN_WITH(setup, teardown, test_sections_are_read, test_blanks_before_the_name_do_not_matter,
-               test_unknown_names_cause_a_warning, test_bad_sections_are_refused)
+               test_unknown_names_cause_a_warning,
+               test_a_mode_without_reservations_causes_a_warning, test_bad_sections_are_refused)
