@@ -42,12 +42,15 @@ static CleanStep step_of_dirty(const CleanFacts *facts, const char **ret_reason)
 {
         if (is_in_use(facts))
                 return CLEAN_HOLD;
-        if (!facts->is_listed)
-                return CLEAN_KEEP;
-        *ret_reason = find_obstacle(facts);
-        if (*ret_reason || facts->has_failed)
-                return CLEAN_FAIL;
-        return facts->is_proved ? CLEAN_END : CLEAN_KEEP;
+        if (facts->is_listed) {
+                *ret_reason = find_obstacle(facts);
+                if (*ret_reason || facts->has_failed)
+                        return CLEAN_FAIL;
+                if (facts->is_proved)
+                        return CLEAN_END;
+        }
+        *ret_reason = facts->wait;
+        return CLEAN_KEEP;
 }
 
 /* Only a person's lift of the cordon is an order: another device at the address is then cleaned,

@@ -38,7 +38,9 @@ typedef struct CleanFacts {
         /* The result of compute-agent-prepare --clean for the row: its units have succeeded, or one
          * failed. Neither: there is no result, or they run, or wait for a process. */
         bool is_proved, has_failed;
-        const char *wait; /* why Placement can give it to a server, or has done so; NULL: neither */
+        /* Why Placement can give it to a server, or has done so. Of a dirty device: why its units
+         * wait for long. NULL: neither. */
+        const char *wait;
 } CleanFacts;
 
 typedef enum CleanStep {

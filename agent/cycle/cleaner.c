@@ -34,7 +34,7 @@
 
 #define TICK_USEC  (100 * USEC_PER_MSEC) /* interval of the looks while a device is dirty */
 #define STAMP_USEC (3 * USEC_PER_SEC)    /* interval of stamps while a dirty device needs a run */
-#define AGAIN_USEC (15 * USEC_PER_SEC)   /* the same while the units of all dirty devices run */
+#define AGAIN_USEC (15 * USEC_PER_SEC)   /* the same while all units run, or wait for this long */
 #define RECORD_MAX ((size_t)4 << 20)     /* bytes; a larger record counts as none */
 #define WHO        "compute-agent"       /* author of the cordons */
 
@@ -133,6 +133,21 @@ static bool has_result(const Cleaner *cleaner, const UncleanDevice *row, const c
         const char *text = json_string_value(json_object_get(find_result(cleaner, row), "state"));
 
         return text && strcmp(text, state) == 0;
+}
+
+/* Returns true if the state of a dirty device is so old that a wait of its units is no short one.
+ */
+static bool is_late(const UncleanDevice *row)
+{
+        return clock_usec(CLOCK_REALTIME) > row->since_usec + AGAIN_USEC;
+}
+
+/* Returns why the units of a dirty device wait for long, borrowed, or NULL. */
+static const char *find_late(const Cleaner *cleaner, const UncleanDevice *row)
+{
+        const char *text = json_string_value(json_object_get(find_result(cleaner, row), "reason"));
+
+        return text && text[0] && is_late(row) && has_result(cleaner, row, "waiting") ? text : NULL;
 }
 
 /* Writes a stamp, unless the last one is younger than this. 0: in any case. */
@@ -270,7 +285,9 @@ static int collect_facts(Cleaner *cleaner, const TrackerView *host, const Unclea
                 .is_lifted = cordon.lifted_usec > row->since_usec,
                 .is_proved = has_result(cleaner, row, "clean"),
                 .has_failed = has_result(cleaner, row, "failed"),
-                .wait = expected ? find_wait(cleaner, host, row, expected, wait) : NULL,
+                .wait = row->state == UNCLEAN_DIRTY ? find_late(cleaner, row)
+                        : expected                  ? find_wait(cleaner, host, row, expected, wait)
+                                                    : NULL,
         };
         return 0;
 }
@@ -468,7 +485,7 @@ static int note_wait(Cleaner *cleaner, const UncleanDevice *row, const char *rea
 
         if (!text)
                 return error_oom(reterr);
-        if (!reason && row->state != UNCLEAN_HELD)
+        if (!reason && row->state == UNCLEAN_FAILED)
                 return 0;
         (void)claim_cut_text(text, words);
         if (strcmp(words, row->reason) == 0)
@@ -587,20 +604,21 @@ static int add_rows(Cleaner *cleaner, const TrackerView *host, const UncleanDevi
 
 /* Arms the timer while a device is dirty, and sees to the stamp. A device can wait for a process,
  * and a run can be killed after it saw the stamp, so stamps are written until there is a result. A
- * run that is still at work only reads the rows again. */
+ * run that is still at work only reads the rows again. A device that waits for long, for example
+ * because it is gone, is tried less often. */
 static void wait_for_results(Cleaner *cleaner, const UncleanDevices *rows, bool begun)
 {
         const char *seen = json_string_value(json_object_get(cleaner->record, "wanted"));
         bool dirty = false, urgent = !seen || strcmp(seen, cleaner->wanted.stamp) != 0;
 
         for (size_t i = 0; i < rows->n_items; i++) {
-                const json_t *result = find_result(cleaner, &rows->items[i]);
-                const char *state = json_string_value(json_object_get(result, "state"));
+                const UncleanDevice *row = &rows->items[i];
 
-                if (rows->items[i].state != UNCLEAN_DIRTY)
+                if (row->state != UNCLEAN_DIRTY)
                         continue;
                 dirty = true;
-                urgent = urgent || !state || strcmp(state, "waiting") == 0;
+                urgent = urgent || !find_result(cleaner, row) ||
+                         (has_result(cleaner, row, "waiting") && !is_late(row));
         }
         if (dirty)
                 tend_stamp(cleaner, begun ? 0 : urgent ? STAMP_USEC : AGAIN_USEC);

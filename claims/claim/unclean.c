@@ -50,7 +50,8 @@ void unclean_describe(const UncleanDevice *device, char ret[static UNCLEAN_WORDS
                 strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S UTC", &utc);
         switch (device->state) {
         case UNCLEAN_DIRTY:
-                snprintf(ret, UNCLEAN_WORDS_SIZE, "not clean: cleaning since %s", date);
+                snprintf(ret, UNCLEAN_WORDS_SIZE, "not clean: cleaning since %s%s%s", date,
+                         device->reason[0] ? ": " : "", device->reason);
                 break;
         case UNCLEAN_FAILED:
                 snprintf(ret, UNCLEAN_WORDS_SIZE, "not clean: cleaning failed at %s: %s", date,

@@ -35,8 +35,8 @@ typedef struct UncleanDevice {
         int64_t claim;                    /* the last claim; 0: it had none */
         uint64_t since_usec;              /* CLOCK_REALTIME of the last change of the state */
         int state;                        /* UncleanState */
-        char reason[UNCLEAN_REASON_SIZE]; /* reason of UNCLEAN_FAILED, or why the cleaning of a
-                                             held device waits; "": none */
+        char reason[UNCLEAN_REASON_SIZE]; /* reason of UNCLEAN_FAILED, or why the cleaning waits in
+                                             another state; "": none */
 } UncleanDevice;
 
 typedef struct UncleanDevices {
@@ -54,5 +54,5 @@ static inline void unclean_devices_done(UncleanDevices *devices)
 const UncleanDevice *unclean_devices_find(const UncleanDevices *devices, const char *address);
 
 /* Writes the state in words without a subject: "not clean: cleaning since 2026-01-01 10:00:00
- * UTC". */
+ * UTC", with the reason. */
 void unclean_describe(const UncleanDevice *device, char ret[static UNCLEAN_WORDS_SIZE]);

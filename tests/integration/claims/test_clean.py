@@ -202,6 +202,25 @@ class TestClean(CleanCase):
         self.wait_offers({PROVIDER_A: (1, 0), PROVIDER_B: (1, 0)})
         self.assertIn('is offered without a cleaning. Its cordon was lifted', self.agent.log())
 
+    def test_a_section_that_is_gone_before_the_reload_is_named(self):
+        """The agent still has the section, and compute-agent-prepare reads the file."""
+        claim = self.nvme()
+        self.agent.configure({'device_clean nvme': {'device_addresses': B}})
+        self.agent.ctl('release', claim['id'])
+        self.wait_state('dirty')
+        words = 'no section [device_clean NAME] has it'
+        wait_until(lambda: 'Device %s is not cleaned yet: %s.' % (A, words) in self.agent.log(), 40, 'the message')
+        wait_until(lambda: words in self.agent.ctl('status', check=False).stdout, 10, 'the status')
+        # compute-agent-prepare is not started every few seconds for days.
+        stamps = set()
+        for _ in range(3):
+            stamps.add((self.manager.run / 'compute-agent/clean-wanted').read_text())
+            time.sleep(4)
+        self.assertLessEqual(len(stamps), 2)
+        self.agent.configure({'device_clean nvme': {'device_addresses': A}})
+        self.wait_offers({PROVIDER_A: (1, 0), PROVIDER_B: (1, 0)})
+        self.assertEqual(self.agent.log().count('is not cleaned yet'), 1)
+
     def test_the_end_of_a_health_rule_is_no_order_of_a_person(self):
         claim = self.nvme()
         self.agent.ctl('cordon', A)

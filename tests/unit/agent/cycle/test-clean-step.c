@@ -10,7 +10,7 @@
 
 /* Letters of the facts: c claimed, d in a domain, u an unreadable guest, p the poll is later,
  * l listed, o another device, s section, k cordoned, w lifted by a person. Letters of the result:
- * y proved to be clean, f a unit failed. n: Placement can offer it. */
+ * y proved to be clean, f a unit failed. n: its units wait. */
 static CleanFacts make_facts(const char *letters)
 {
         return (CleanFacts){
@@ -25,7 +25,7 @@ static CleanFacts make_facts(const char *letters)
                 .is_lifted = strchr(letters, 'w'),
                 .is_proved = strchr(letters, 'y'),
                 .has_failed = strchr(letters, 'f'),
-                .wait = strchr(letters, 'n') ? "Placement offers it" : NULL,
+                .wait = strchr(letters, 'n') ? "a reason" : NULL,
         };
 }
 
@@ -45,11 +45,13 @@ static void test_steps(void **state)
                 { UNCLEAN_HELD, "pls", CLEAN_BEGIN, "" },
                 { UNCLEAN_HELD, "plsy", CLEAN_BEGIN, "" },
                 { UNCLEAN_HELD, "plso", CLEAN_FAIL, "another device is at its address" },
-                { UNCLEAN_HELD, "plsn", CLEAN_KEEP, "Placement offers it" },
+                { UNCLEAN_HELD, "plsn", CLEAN_KEEP, "a reason" },
                 { UNCLEAN_HELD, "cplsn", CLEAN_KEEP, "" },
                 { UNCLEAN_HELD, "pln", CLEAN_FAIL, "no section [device_clean NAME] has it" },
                 { UNCLEAN_HELD, "pl", CLEAN_FAIL, "no section [device_clean NAME] has it" },
                 { UNCLEAN_DIRTY, "pls", CLEAN_KEEP, "" },
+                { UNCLEAN_DIRTY, "plsn", CLEAN_KEEP, "a reason" },
+                { UNCLEAN_DIRTY, "psn", CLEAN_KEEP, "a reason" },
                 { UNCLEAN_DIRTY, "lsy", CLEAN_END, "" },
                 { UNCLEAN_DIRTY, "lsyn", CLEAN_END, "" },
                 { UNCLEAN_DIRTY, "plsf", CLEAN_FAIL, "" },
@@ -62,7 +64,7 @@ static void test_steps(void **state)
                 { UNCLEAN_FAILED, "plskwy", CLEAN_KEEP, "" },
                 { UNCLEAN_FAILED, "plswf", CLEAN_BEGIN, "" },
                 { UNCLEAN_FAILED, "plsow", CLEAN_BEGIN, "" },
-                { UNCLEAN_FAILED, "plswn", CLEAN_KEEP, "Placement offers it" },
+                { UNCLEAN_FAILED, "plswn", CLEAN_KEEP, "a reason" },
                 { UNCLEAN_FAILED, "plskwn", CLEAN_KEEP, "" },
                 { UNCLEAN_FAILED, "plw", CLEAN_FORGET, "" },
                 { UNCLEAN_FAILED, "upls", CLEAN_FAIL, "" },
