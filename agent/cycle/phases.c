@@ -399,6 +399,9 @@ static int begin_holders(Tracker *tracker, Error *reterr)
         generations = sum_generations(tracker, asked, n);
         if (has_holders(tracker, generations, is_answered))
                 return PHASE_SKIPPED;
+        /* A look at the devices must not use the old answer if this read fails. */
+        if (tracker->holders_generations != generations)
+                retained_forget_answer(tracker->maker.retained);
         tracker->holders_read_usec = 0;
         tracker->holders_generations = generations;
         return reporter_read_holders(tracker->reporter, asked, n, on_answer, tracker);

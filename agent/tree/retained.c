@@ -229,6 +229,11 @@ void retained_set_holders(Retained *retained, Allocations *holders)
         retained->n_asked = 0;
 }
 
+void retained_forget_answer(Retained *retained)
+{
+        retained->n_read = 0;
+}
+
 static bool was_read(const Retained *retained, const Uuid *provider)
 {
         return retained->n_read > 0 &&

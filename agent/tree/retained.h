@@ -58,6 +58,9 @@ int retained_ask(Retained *retained, const Uuid **ret, size_t *ret_n, bool *ret_
  * retained_ask(). Takes ownership of holders. */
 void retained_set_holders(Retained *retained, Allocations *holders);
 
+/* Forgets the last answer, because allocations can have changed since. */
+void retained_forget_answer(Retained *retained);
+
 /* Returns whether a consumer besides this one (NULL: any) has an allocation from the inventory, as
  * of the last answer. RETAINED_USE_UNKNOWN if that answer did not cover the provider. */
 RetainedUse retained_use(const Retained *retained, const Uuid *provider, const char *resource_class,

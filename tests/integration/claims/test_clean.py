@@ -14,6 +14,7 @@ import time
 import uuid
 from pathlib import Path
 
+from tests.env import faults
 from tests.env.clean_units import CleanUnits
 from tests.env.fakesys import Cell, Host, Pci
 from tests.env.libvirtd import guest_xml
@@ -356,6 +357,31 @@ class TestOfferedInPlacement(CleanCase):
         self.use()
         self.wait_words('Placement has 1 used by consumer ' + consumer)
         self.assertEqual(self.offers()[PROVIDER_A], (1, 1))
+        self.placement.delete(consumer)
+        self.wait_clean()
+
+    def test_an_answer_from_before_a_change_does_not_count(self):
+        """A server gets the device, and nova-compute reserves it, between two reads of its allocations."""
+        provider = self.placement.tree_by_name(self.agent.root())[PROVIDER_A]
+        record = provider['inventories']['CUSTOM_NVME']
+        self.agent.configure({'placement': {'endpoint_override': self.proxy.endpoint}})
+        self.agent.restart('synced')
+        self.addCleanup(self.proxy.clear)
+        unwritten = self.proxy.add(faults.server_error(503, method='PUT', path='/inventories'))
+        self.use()
+        self.wait_message('Placement still offers it')
+        path = '/resource_providers/%s/allocations' % provider['uuid']
+        self.agent.ctl('sync', check=False)
+        self.assertGreater(self.proxy.count('GET', path), 0)
+        consumer = self.placement.place(None, {provider['uuid']: {'CUSTOM_NVME': 1}})
+        self.placement.set_part(provider['uuid'], 'inventories', {'CUSTOM_NVME': {**record, 'reserved': 1}})
+        unread = self.proxy.add(faults.server_error(503, method='GET', path=path))
+        for _ in range(2):
+            self.agent.ctl('sync', check=False)
+        self.wait_message('its allocations in Placement were not read yet')
+        self.proxy.remove(unread)
+        self.proxy.remove(unwritten)
+        self.wait_words('Placement has 1 used by consumer ' + consumer)
         self.placement.delete(consumer)
         self.wait_clean()
 
