@@ -36,7 +36,8 @@
 
 /* Age at which the consumers of lost inventories, and of devices that can be cleaned, are read
  * again without another reason. */
-#define HOLDERS_AGE_USEC (600 * USEC_PER_SEC)
+#define HOLDERS_AGE_USEC  (600 * USEC_PER_SEC)
+#define HOLDERS_WAIT_USEC (30 * USEC_PER_SEC) /* the same while a cleaning waits for the answer */
 
 /* The results of begin() that are not errors. */
 enum {
@@ -372,14 +373,17 @@ static int64_t sum_generations(const Tracker *tracker, const Uuid *providers, si
 /* Returns true if the last answer about the consumers of these inventories can be used again. Each
  * new allocation raises the generation of its provider, but the end of an allocation does not
  * (doc/facts.md, facts E3). So an old answer is wrong in one direction only: a free inventory can
- * stay retained for HOLDERS_AGE_USEC, and a free device uncleaned. A cycle with a waiter, and a
- * retry, read again, and so does a cycle with an inventory about which no answer is known. */
+ * stay retained for HOLDERS_AGE_USEC, and a free device uncleaned for HOLDERS_WAIT_USEC. A cycle
+ * with a waiter, and a retry, read again, and so does a cycle with an inventory about which no
+ * answer is known. */
 static bool has_holders(const Tracker *tracker, int64_t generations, bool is_answered)
 {
+        const DeviceWatch *watch = tracker->maker.device_watch;
+        uint64_t age_usec = watch && watch->awaits_end ? HOLDERS_WAIT_USEC : HOLDERS_AGE_USEC;
+
         return tracker->n_waiters == 0 && tracker->cycle.facts.n_retries == 0 &&
                tracker->holders_read_usec > 0 && tracker->holders_generations == generations &&
-               clock_usec(CLOCK_BOOTTIME) - tracker->holders_read_usec < HOLDERS_AGE_USEC &&
-               is_answered;
+               clock_usec(CLOCK_BOOTTIME) - tracker->holders_read_usec < age_usec && is_answered;
 }
 
 /* Reads the consumers of inventories that the new tree lacks, and of devices that can be cleaned.

@@ -321,10 +321,13 @@ static bool is_used(const LedgerDevice *device, const DeviceUpdateInput *input,
         return false;
 }
 
-/* Sets the mark LedgerDevice.cleanable of each device. */
-static void mark_cleanable(DeviceLedger *ledger, const DeviceUpdateInput *input,
+/* Sets the mark LedgerDevice.cleanable of each device, and watch->awaits_end. */
+static void mark_cleanable(DeviceWatch *watch, const DeviceUpdateInput *input,
                            const RetainedTrees *trees, const ProviderTree *tree)
 {
+        DeviceLedger *ledger = &watch->ledger;
+
+        watch->awaits_end = false;
         for (size_t i = 0; i < ledger->n_devices; i++) {
                 LedgerDevice *device = &ledger->devices[i];
                 const Provider *provider = provider_tree_find(tree, &device->provider);
@@ -334,6 +337,10 @@ static void mark_cleanable(DeviceLedger *ledger, const DeviceUpdateInput *input,
                 device->cleanable = there && host_clean_find(input->host, there) && provider &&
                                     !provider_offers(provider, device->resource_class) &&
                                     !is_used(device, input, trees->snapshot);
+                watch->awaits_end |=
+                        device->cleanable && input->retained &&
+                        retained_use(input->retained, &device->provider, device->resource_class,
+                                     NULL) == RETAINED_USE_HELD;
         }
 }
 
@@ -363,7 +370,7 @@ int device_watch_apply(DeviceWatch *watch, Claims *claims, const RetainedTrees *
         if (r == 0)
                 r = note_missing(watch, &watch->ledger, reterr);
         if (r == 0) {
-                mark_cleanable(&watch->ledger, &input, trees, tree);
+                mark_cleanable(watch, &input, trees, tree);
                 log_blocked(&watch->ledger, trees->snapshot);
                 save(watch);
         }

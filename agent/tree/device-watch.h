@@ -20,6 +20,7 @@ typedef struct DeviceWatch {
         DeviceLedger ledger; /* the expected devices as of the last update */
         DeviceFacts facts; /* facts of the last note: a copy of ledger.sizes, the devices of claims,
                               the withheld members of sets, and the exchanged providers */
+        bool awaits_end;   /* a device can be cleaned as soon as an allocation of it ends */
         size_t n_missing;  /* devices that were missing after the last update */
         char *missing; /* name of the first missing device, "" without one; NULL: not known yet */
 
