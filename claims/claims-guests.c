@@ -163,9 +163,9 @@ static int check_clean(const Adoption *adoption, const char *address, Error *ret
         if (r < 0)
                 return r;
         row = unclean_devices_find(&unclean, address);
-        if (!row || (row->state == UNCLEAN_HELD &&
-                     (adoption->claims->rules.gives_unclean ||
-                      uuid_equal(&row->consumer, &adoption->domain->uuid))))
+        if (!row ||
+            (row->state == UNCLEAN_HELD && (adoption->claims->rules.gives_unclean ||
+                                            uuid_equal(&row->consumer, &adoption->domain->uuid))))
                 return 0;
         unclean_describe(row, words);
         error_setf(reterr, EEXIST, "PCI device %s is %s", address, words);

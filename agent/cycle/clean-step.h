@@ -38,7 +38,7 @@ typedef struct CleanFacts {
         /* The result of compute-agent-prepare --clean for the row: its units have succeeded, or one
          * failed. Neither: there is no result, or they run, or wait for a process. */
         bool is_proved, has_failed;
-        /* Why Placement can give it to a server, or has done so. Of a dirty device: why its units
+        /* Why Placement can give it to a server, or has done so; for a dirty device, why its units
          * wait for long. NULL: neither. */
         const char *wait;
 } CleanFacts;

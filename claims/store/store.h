@@ -41,8 +41,8 @@ typedef struct ClaimsRules {
          * a removal: then the agent wrote the allocations in Placement. */
         bool writes_guests;
 
-        /* Placement cannot reserve a device until it is clean, so Nova gives it to the next guest
-         * and no unit cleans it. claims_prepare() then gives it to any guest while it is held. */
+        /* The agent must not reserve a device until it is clean. Nova gives it to the next guest
+         * then, and no unit cleans it. So claims_prepare() gives a held device to any guest. */
         bool gives_unclean;
 
         /* Reason to reject new claims of claims_claim(); NULL: none are rejected. A consumer with a
