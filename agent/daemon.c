@@ -168,8 +168,7 @@ static void end_without_shape(Daemon *daemon)
         (void)sd_event_exit(daemon->event, 0);
 }
 
-/* Updates systemd's status line, if it has changed. Notifies the bus, which compares its own
- * values. */
+/* Updates systemd's status line, if it has changed. Notifies the bus, which compares values. */
 static void notify(Daemon *daemon)
 {
         CycleFacts facts;

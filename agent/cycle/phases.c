@@ -580,16 +580,6 @@ static int begin_consumers(Tracker *tracker, Error *reterr)
         return asks ? PHASE_WAITS : PHASE_SKIPPED;
 }
 
-/* Notes whether Placement permits reshapes. Logs a change to RESHAPER_FORBIDDEN. */
-static void note_access(TrackerStatus *status, ReshaperAccess access)
-{
-        if (access == RESHAPER_FORBIDDEN && status->reshape_access != RESHAPER_FORBIDDEN)
-                log_event(
-                        LOG_WARNING, MESSAGE_RESHAPE_FORBIDDEN, NULL,
-                        "The user of [placement] cannot reshape, because it lacks the role service. Everything else is published. A change of shape under running guests will fail.");
-        status->reshape_access = access;
-}
-
 /* Keeps Placement's tree for the detection of another writer. A refused step leaves the rest of the
  * tree known. */
 static void keep_tree(Tracker *tracker)
@@ -604,7 +594,7 @@ static void on_published(Reporter *reporter, int result, const Error *error, voi
         Tracker *tracker = userdata;
 
         keep_tree(tracker);
-        note_access(&tracker->status, reporter_get_statistics(reporter)->reshaper);
+        tracker_status_note_access(&tracker->status, reporter_get_statistics(reporter)->reshaper);
         tracker_end_phase(tracker, result, error);
 }
 

@@ -155,6 +155,15 @@ void tracker_status_note_left(TrackerStatus *status, uint64_t n_requests)
         set_sync_state(status, SYNC_LEFT_TO_NOVA, &why, true);
 }
 
+void tracker_status_note_access(TrackerStatus *status, ReshaperAccess access)
+{
+        if (access == RESHAPER_FORBIDDEN && status->reshape_access != RESHAPER_FORBIDDEN)
+                log_event(
+                        LOG_WARNING, MESSAGE_RESHAPE_FORBIDDEN, NULL,
+                        "The user of [placement] cannot reshape, because it lacks the role service. Everything else is published. A change of shape under running guests will fail.");
+        status->reshape_access = access;
+}
+
 void tracker_status_note_apart(TrackerStatus *status, SyncState state)
 {
         if (state == SYNC_RETIRED && status->sync_state != SYNC_RETIRED)

@@ -87,6 +87,9 @@ void tracker_status_note_synced(TrackerStatus *status);
  * there are none. */
 void tracker_status_note_left(TrackerStatus *status, uint64_t n_requests);
 
+/* Notes whether Placement permits reshapes. Logs a change to RESHAPER_FORBIDDEN. */
+void tracker_status_note_access(TrackerStatus *status, ReshaperAccess access);
+
 /* Returns why Placement is not equal to the host even if no request is left to send: the shape, or
  * a part of the host that is not reported. code 0: it is equal. runs: the agent is running; false:
  * it will be started. */
