@@ -11,9 +11,9 @@
  * fails because the system stops waits. The agent decides that a device is dirty, and its database
  * is foreign input. So this program checks the device before its first unit, and after the success
  * of each: the host lists it, a section of the configuration has it, it is no virtual function, and
- * no living claim of the last look at the database names it. If that look failed, claims are not
- * checked. With a claim the task fails. Otherwise it waits: a device can be absent during a hot
- * reset, and a section while its file is written. The agent decides about a section that is gone.
+ * no living claim of the last look at the database names it. With a claim the task fails. Otherwise
+ * it waits, also if the last look failed: a device can be absent during a hot reset, and a section
+ * while its file is written. The agent decides about a section that is gone.
  * Before each unit and before the result "clean" it checks that no process has its VFIO group or
  * device open, and that it has no mediated devices. If that is not known, it counts as open. A
  * device that is open at first waits, and one that is open at a later check fails.
@@ -358,15 +358,20 @@ static int begin(Run *run, Task *task, Error *reterr)
         return start_unit(run, task, TASK_CLEANING, section, reterr);
 }
 
-/* Handles the success of a unit. The section can have changed since its start. A row that is gone
- * needs no result, and another row of the device can have a unit now. */
+/* Handles the success of a unit. The section can have changed since its start. Without claims it is
+ * not known whether a guest has the device. A row that is gone needs no result, and another row of
+ * the device can have a unit now. */
 static int go_on(Run *run, Task *task, Error *reterr)
 {
         char why[PREPARE_REASON_SIZE];
         const HostClean *section;
         bool open;
 
-        if (!run->error.code && !is_dirty(&run->claims, &task->dirty)) {
+        if (run->error.code) {
+                set_state(run, task, TASK_WAITING, "the configuration or the claims cannot be read");
+                return 0;
+        }
+        if (!is_dirty(&run->claims, &task->dirty)) {
                 set_state(run, task, TASK_WAITING, "the agent has ended this cleaning");
                 return 0;
         }

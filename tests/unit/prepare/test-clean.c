@@ -437,6 +437,40 @@ static void test_the_configuration_is_read_again(void **state)
         assert_result(f, B, "clean", "", 0);
 }
 
+/* A file or the database cannot be read when a cleaning ends. A claim can name the device. */
+static void test_a_success_without_claims_is_no_result(void **state)
+{
+        static const char *const spoilers[] = {
+                "echo '[agent' >x.conf",
+                "mv claim.sqlite away; echo not a database >claim.sqlite",
+        };
+        PrepareFixture *f = *state;
+        _cleanup_free_ char *database = scratch_path(f->claims->folder, "claim.sqlite");
+        _cleanup_free_ char *away = scratch_path(f->claims->folder, "away");
+
+        put_dirty(f, A);
+        for (size_t i = 0; i < ARRAY_SIZE(spoilers); i++) {
+                _cleanup_free_ char *script = text_format(
+                        "%s; echo %zu >%s/compute-agent/clean-wanted; for i in $(seq 500); do"
+                        " grep -q 'wanted\": *\"%zu' %s/compute-agent-clean/cleaned.json &&"
+                        " break; sleep 0.02; done\n",
+                        spoilers[i], i + 2, f->run, i + 2, f->run);
+
+                scratch_write(f->claims->folder, "RUN-prove@" A ".service", script);
+                scratch_write(f->run, "compute-agent/clean-wanted", "1\n");
+                assert_int_equal(run_it(f), PREPARE_UNTOUCHED);
+                assert_units(f, "wipe@" A ".service\nprove@" A ".service\n");
+                assert_result(f, A, "waiting", "the configuration or the claims cannot be read",
+                              0);
+                configure(f, SECTION);
+        }
+        assert_int_equal(rename(away, database), 0);
+        scratch_write(f->claims->folder, "RUN-prove@" A ".service", "");
+        assert_int_equal(run_it(f), PREPARE_DONE);
+        assert_units(f, "wipe@" A ".service\nprove@" A ".service\n");
+        assert_result(f, A, "clean", "", 0);
+}
+
 /* An editor writes the file when a cleaning ends. */
 static void test_a_section_that_is_missing_for_a_moment_is_no_failure(void **state)
 {
@@ -516,6 +550,7 @@ TEST_MAIN_WITH(set_up, prepare_teardown, test_a_dirty_device_is_cleaned_and_prov
                test_a_unit_whose_success_proves_nothing_is_refused,
                test_a_failure_of_systemctl_is_no_result, test_a_unit_of_another_row_is_not_joined,
                test_a_unit_of_another_row_has_no_successor, test_the_configuration_is_read_again,
+               test_a_success_without_claims_is_no_result,
                test_a_section_that_is_missing_for_a_moment_is_no_failure,
                test_a_device_that_is_missing_for_a_moment_is_no_failure,
                test_a_failure_while_the_system_stops_is_no_result,
