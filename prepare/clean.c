@@ -19,11 +19,12 @@
  * device that is open at first waits, and one that is open at a later check fails.
  *
  * A task whose unit an earlier run started for the same row begins with the first unit again. If
- * that one still runs, it is waited for (prepare/unit.h). At the end of its time (timeout_sec, for
- * each unit) only systemctl is killed: the task fails, and the unit is not stopped. A run that is
- * killed leaves no result of the units that run, and the next one begins these tasks again. While
- * the system stops, a failed unit is no result either. The result names the row of the database and
- * its time, so it cannot count for a later use of the device, nor for a row of another database.
+ * that one still runs, it is waited for (prepare/unit.h). If the proof still runs, its end is waited
+ * for first, and its success does not count. At the end of its time (timeout_sec, for each unit)
+ * only systemctl is killed: the task fails, and the unit is not stopped. A run that is killed leaves
+ * no result of the units that run, and the next one begins these tasks again. While the system
+ * stops, a failed unit is no result either. The result names the row of the database and its time,
+ * so it cannot count for a later use of the device, nor for a row of another database.
  *
  * A run can take days, so it reads the configuration again with each look at the database. A unit
  * that runs keeps its time, and the proof is that of the section when the first unit ends.
@@ -75,6 +76,7 @@ typedef struct Task {
         PrepareDirty dirty;
         TaskState state;
         bool began;            /* its units were started, in this run or the last one */
+        bool repeats;          /* the proof that runs is that of an earlier run */
         pid_t pid;             /* process of systemctl while a unit runs */
         char *unit;            /* the unit of the state; NULL: none */
         uint64_t until_usec;   /* CLOCK_MONOTONIC end of its time */
@@ -355,7 +357,9 @@ static int begin(Run *run, Task *task, Error *reterr)
                 wait_for_old_unit(run, task, section);
                 return 0;
         }
-        return start_unit(run, task, TASK_CLEANING, section, reterr);
+        task->repeats = task->began && section->prove &&
+                        prepare_unit_runs(section->prove, task->dirty.address);
+        return start_unit(run, task, task->repeats ? TASK_PROVING : TASK_CLEANING, section, reterr);
 }
 
 /* Handles the success of a unit. The section can have changed since its start. Without claims it is
@@ -388,6 +392,10 @@ static int go_on(Run *run, Task *task, Error *reterr)
         if (open) {
                 fail(run, task, "a process opened it during the cleaning");
                 return 0;
+        }
+        if (task->repeats) {
+                task->repeats = false;
+                return start_unit(run, task, TASK_CLEANING, section, reterr);
         }
         if (task->state == TASK_CLEANING && section->prove)
                 return start_unit(run, task, TASK_PROVING, section, reterr);

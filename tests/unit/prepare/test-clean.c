@@ -3,8 +3,8 @@
 /* Runs of compute-agent-prepare --clean over invented devices and a real claim database. The unit
  * manager is a script in place of systemctl: it writes the units that it starts to "units", and a
  * file FAIL-UNIT makes a unit fail. A file LOST-UNIT makes only systemctl fail, and is its answer
- * to the next question about the state of the unit. So is a file "lost". A file RUN-UNIT is a
- * script of the unit. */
+ * to the next question about the state of the unit. So is a file "lost" for any unit, and a file
+ * lost-UNIT. A file RUN-UNIT is a script of the unit. */
 
 #include <inttypes.h>
 
@@ -26,6 +26,7 @@ static const char systemctl[] =
         "cd \"${0%/*}/..\"\n"
         "case \"$1\" in\n"
         "show) if [ \"$2\" = --property=ActiveState,SubState ]; then"
+        " [ ! -e lost-$3 ] || mv lost-$3 lost;"
         " cat lost 2>/dev/null || echo ActiveState=failed; rm -f lost; exit; fi;"
         " echo LoadState=loaded; echo Type=$(cat type 2>/dev/null || echo oneshot);"
         " echo RemainAfterExit=no; cat exec 2>/dev/null;;\n"
@@ -369,9 +370,15 @@ static void test_a_unit_of_another_row_is_not_joined(void **state)
         assert_int_equal(json_object_set_new(device, "state", json_string("cleaning")), 0);
         changed = json_dumps(record, 0);
         scratch_write(f->run, "compute-agent-clean/cleaned.json", changed);
-        scratch_write(f->claims->folder, "lost", "ActiveState=activating\n");
+        scratch_write(f->claims->folder, "lost-wipe@" A ".service", "ActiveState=activating\n");
         assert_int_equal(run_it(f), PREPARE_DONE);
         assert_units(f, "wipe@" A ".service\nprove@" A ".service\n");
+        /* A proof of an earlier run must end before the first unit, and does not count. */
+        scratch_write(f->run, "compute-agent-clean/cleaned.json", changed);
+        scratch_write(f->claims->folder, "lost-prove@" A ".service", "ActiveState=activating\n");
+        assert_int_equal(run_it(f), PREPARE_DONE);
+        assert_units(f, "prove@" A ".service\nwipe@" A ".service\nprove@" A ".service\n");
+        assert_result(f, A, "clean", "", 0);
         /* The wait ends after timeout_sec. */
         put_dirty(f, A);
         scratch_write(f->claims->folder, "lost", "ActiveState=activating\n");
