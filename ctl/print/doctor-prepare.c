@@ -138,7 +138,8 @@ static int judge_cards(const HostConfig *host, const Snapshot *snapshot, const j
                         host->prepares[0].name);
         if (ctl_json_text(prepared, "error")[0])
                 return ctl_finding_add(findings, "prepare", "bad", PREPARE_START,
-                                       "No card was changed: %s", ctl_json_text(prepared, "error"));
+                                       "The cards were not finished: %s",
+                                       ctl_json_text(prepared, "error"));
         for (i = 0; i < host->n_prepares; i++)
                 for (char **card = host->prepares[i].device_addresses; *card && r >= 0; card++)
                         if (++n_cards)
@@ -176,7 +177,7 @@ static int judge_partitions(const HostConfig *host, const json_t *partitions, js
                         shapes->set.name);
         if (ctl_json_text(partitions, "error")[0])
                 return ctl_finding_add(findings, "partitions", "bad", PREPARE_START,
-                                       "No partition was changed: %s",
+                                       "The partitions were not finished: %s",
                                        ctl_json_text(partitions, "error"));
         json_array_foreach(json_object_get(partitions, "partitions"), i, record) {
                 const char *error = ctl_json_text(record, "error");

@@ -529,7 +529,8 @@ static void test_prepared_cards(void **state)
                 const char *state, *text;
         } cases[] = {
                 { NULL, 1, "bad", "did not run since the boot" },
-                { PREPARED("locked", "'cards': []"), 1, "bad", "No card was changed: locked" },
+                { PREPARED("locked", "'cards': []"), 1, "bad",
+                  "The cards were not finished: locked" },
                 { PREPARED("", A_CARD("")), 1, "ok", "1 card is prepared as configured" },
                 { PREPARED("", A_CARD("")), 0, "ok", "1 card is prepared" },
                 { PREPARED("", A_CARD("")), 4, "bad",
@@ -622,7 +623,7 @@ static void test_partitions(void **state)
                 const char *partitions, *state, *text;
         } cases[] = {
                 { NULL, "bad", "did not run since the boot, but [device_shapes hgx] has units" },
-                { PARTITIONS("locked", ""), "bad", "No partition was changed: locked" },
+                { PARTITIONS("locked", ""), "bad", "The partitions were not finished: locked" },
                 { PARTITIONS("", A_PARTITION("active", "", "")), "ok", "as their claims need" },
                 { PARTITIONS("", A_PARTITION("active", "it is open", "")), "warning",
                   "Partition 1 of hgx is active: it is open" },
