@@ -291,14 +291,13 @@ static bool may_write(const CtlUnit *unit, const char *folder)
 }
 
 /* Adds a warning for the state folder and for metrics_file if the sandbox of the unit does not let
- * the service write there. A relative path, as claim_db always is, is skipped. */
+ * the service write there. claim_db is always below the state folder. */
 static int check_sandbox(const CtlUnit *unit, const Config *config, StringSet *ret)
 {
         const struct {
                 const char *option, *path;
         } places[] = {
                 { "[agent] state_dir", config->state_dir },
-                { "[DEFAULT] claim_db", config->claim_db },
                 { "[agent] metrics_file", config->metrics_file },
         };
 
