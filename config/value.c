@@ -8,6 +8,7 @@
 
 #include "config/value.h"
 
+#include "base/device-set.h"
 #include "base/inventory.h"
 #include "base/text.h"
 
@@ -242,7 +243,8 @@ static bool is_kernel_driver(const char *text)
 }
 
 /* Checks for NAME@.service with characters of names of units, or an empty text. The name must not
- * begin with "-", because it becomes an argument. Its length leaves space for a PCI address. */
+ * begin with "-", because it becomes an argument. Its length leaves space for the longest instance,
+ * the id of a partition: systemd limits the name of a unit to NAME_MAX_LENGTH. */
 static bool is_unit_template(const char *text)
 {
         static const char end[] = "@.service";
@@ -250,7 +252,7 @@ static bool is_unit_template(const char *text)
 
         if (n == 0)
                 return true;
-        if (n <= strlen(end) || n > NAME_MAX_LENGTH - strlen("0000:00:00.0"))
+        if (n <= strlen(end) || n > NAME_MAX_LENGTH - DEVICE_SET_ID_MAX)
                 return false;
         n_name = n - strlen(end);
         return text[0] != '-' && strcmp(text + n_name, end) == 0 &&

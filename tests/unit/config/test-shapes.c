@@ -125,5 +125,24 @@ static void test_sets_share_ids_without_common_units(void **state)
         assert_int_equal(c->driver.host.n_shapes, 3);
 }
 
+/* systemd limits the name of a unit to 255 bytes, of which the id of a partition can have 32. */
+static void test_the_name_of_a_unit_fits_with_each_id(void **state)
+{
+        for (int n = 223; n <= 224; n++) {
+                _cleanup_free_ char *text =
+                        text_format(PCI A WHOLE "activate = %0*d@.service\ndeactivate = "
+                                                "off@.service\n",
+                                    n - (int)strlen("@.service"), 0);
+
+                if (n == 223)
+                        config_free(load_text(*state, text));
+                else
+                        expect_refused(*state, text,
+                                       "x.conf:7: [device_shapes a] activate: the value must be a "
+                                       "template such as fabric-partition@.service, or empty");
+        }
+}
+
 TEST_MAIN_WITH(setup, teardown, test_sections_are_read, test_unknown_names_cause_a_warning,
-               test_bad_sections_are_refused, test_sets_share_ids_without_common_units)
+               test_bad_sections_are_refused, test_sets_share_ids_without_common_units,
+               test_the_name_of_a_unit_fits_with_each_id)
