@@ -295,13 +295,14 @@ static const CpuSet *find_pin(const SnapshotDomain *domain, unsigned guest_cpu)
         return &domain->cpus;
 }
 
-/* Counts the guest CPUs by kind and cell. */
+/* Counts the guest CPUs by kind and cell. Only a pin of its own makes a guest CPU dedicated, as in
+ * is_dedicated(): <vcpu cpuset> lets it float over its CPUs (cpu_guest_floats()). */
 static void weigh_cpus(const Snapshot *snapshot, const SnapshotDomain *domain, const CpuPlan *cpus,
                        GuestCells *ret)
 {
         for (unsigned i = 0; i < MIN(domain->vcpus, CPU_SET_MAX); i++) {
                 const CpuSet *pin = find_pin(domain, i);
-                bool dedicated = cpu_plan_dedicates(cpus, pin);
+                bool dedicated = pin != &domain->cpus && cpu_plan_dedicates(cpus, pin);
 
                 add_weight(dedicated ? &ret->dedicated : &ret->shared,
                            find_cell_of_cpus(snapshot, pin), 1);

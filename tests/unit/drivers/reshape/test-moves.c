@@ -21,6 +21,7 @@
 #define DOMAINS(list)   ", 'domains': [" list "]"
 #define PIN(vcpu, cpus) "{'vcpu': " #vcpu ", 'cpus': '" cpus "'}"
 #define PINS(list)      ", 'pins': [" list "]"
+#define CPUSET(cpus)    ", 'cpus': '" cpus "'"
 #define UNREAD          ", 'unread': true"
 
 /* The options that decide the shape of the tree. */
@@ -303,6 +304,14 @@ static void test_dedicated_cpus(void **state)
                   HOST DOMAINS(DOMAIN("a", 2, 1, PINS(PIN(0, "3") "," PIN(1, "4")))), FLAT,
                   SHAPE(.numa = true, .shared = "0-1", .dedicated = "2-5"), "a@cn1:VCPU=2",
                   "a@cn1_NUMA0:PCPU=1 a@cn1_NUMA1:PCPU=1", 0, NULL },
+                { "<vcpu cpuset> is no pin: into cells",
+                  HOST DOMAINS(DOMAIN("a", 1, 1, CPUSET("4-7"))), FLAT,
+                  SHAPE(.numa = true, .shared = "0-3", .dedicated = "4-7"), "a@cn1:VCPU=1",
+                  "a@cn1_NUMA0:VCPU=1", 0, NULL },
+                { "<vcpu cpuset> is no pin: no shared CPUs are left",
+                  HOST DOMAINS(DOMAIN("a", 1, 1, CPUSET("4-7"))), FLAT,
+                  SHAPE(.dedicated = "4-7"), "a@cn1:VCPU=1", "a@cn1:VCPU=1",
+                  DRIVER_UPDATED_IN_PART, "is not pinned to dedicated CPUs" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
