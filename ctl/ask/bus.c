@@ -243,10 +243,10 @@ static int read_text(sd_bus_message *reply, char **ret, Error *reterr)
 
 /* The progress of a call
  *
- * The agent changes the properties OperationPhase, OperationDone and OperationTotal for its oldest
- * operation, which can be another caller's, and each signal redraws a line on standard error.
- * Nothing is drawn during the first 300 ms, so a fast operation prints nothing, and the line is
- * erased before the call returns. */
+ * The agent changes the properties Operation, OperationPhase, OperationDone and OperationTotal for
+ * its oldest operation, which can be another caller's, and each signal redraws a line on standard
+ * error. The line begins with the method of that operation. Nothing is drawn during the first
+ * 300 ms, so a fast operation prints nothing, and the line is erased before the call returns. */
 
 void ctl_bus_format_progress(const char *kind, const Progress *progress, const CtlStyle *style,
                              char *line, size_t size)
@@ -274,8 +274,8 @@ void ctl_bus_format_progress(const char *kind, const Progress *progress, const C
 /* The state of one call. The callbacks of sd-bus get it as userdata. */
 typedef struct Waiting {
         const CtlStyle *style;
-        const char *method;
-        char phase[64]; /* "": unknown */
+        char method[64]; /* of the operation whose progress it is */
+        char phase[64];  /* "": unknown */
         Progress progress;
         uint64_t begin_usec;   /* CLOCK_MONOTONIC */
         bool drawn;            /* the terminal shows a line */
@@ -306,11 +306,12 @@ static void erase(Waiting *waiting)
         fflush(stderr);
 }
 
-/* Reads the name and value of one property. Properties other than the three of the progress are
+/* Reads the name and value of one property. Properties other than the four of the progress are
  * skipped. */
 static int read_property(sd_bus_message *m, Waiting *waiting)
 {
-        const char *name, *phase;
+        const char *name, *text;
+        bool of_method;
         int r = sd_bus_message_read(m, "s", &name);
 
         if (r < 0)
@@ -319,11 +320,13 @@ static int read_property(sd_bus_message *m, Waiting *waiting)
                 return sd_bus_message_read(m, "v", "t", &waiting->progress.n_done);
         if (strcmp(name, "OperationTotal") == 0)
                 return sd_bus_message_read(m, "v", "t", &waiting->progress.n_total);
-        if (strcmp(name, "OperationPhase") != 0)
+        of_method = strcmp(name, "Operation") == 0;
+        if (!of_method && strcmp(name, "OperationPhase") != 0)
                 return sd_bus_message_skip(m, "v");
-        r = sd_bus_message_read(m, "v", "s", &phase);
+        r = sd_bus_message_read(m, "v", "s", &text);
         if (r >= 0)
-                snprintf(waiting->phase, sizeof(waiting->phase), "%s", phase);
+                snprintf(of_method ? waiting->method : waiting->phase, sizeof(waiting->phase), "%s",
+                         text);
         return r;
 }
 
@@ -410,9 +413,7 @@ static int call_with_progress(sd_bus *bus, sd_bus_message *m, uint64_t timeout_u
 {
         _cleanup_(sd_bus_slot_unrefp) sd_bus_slot *match = NULL, *slot = NULL, *properties = NULL;
         const CtlStyle style = ctl_style_detect(stderr);
-        Waiting waiting = { .style = &style,
-                            .method = sd_bus_message_get_member(m),
-                            .begin_usec = clock_usec(CLOCK_MONOTONIC) };
+        Waiting waiting = { .style = &style, .begin_usec = clock_usec(CLOCK_MONOTONIC) };
         int r;
 
         if (!style.terminal || timeout_usec == 0)

@@ -291,6 +291,18 @@ class TestOperations(BusCase):
         self.assertNotEqual(self.classes(), before)
         self.assertEqual(self.describe('reshape')['format'], 'compute-agent-reshape/1')
 
+    def test_a_call_that_waits_for_another_shows_that_one(self):
+        self.need_reshape('CUSTOM_SIX')
+        self.proxy.add(Delay(0.5, path='^/allocations/'))
+        reshape = self.begin('reshape')
+        self.wait_for('Reshape', 'gathering')
+        code, text = self.begin('sync').end()
+        self.assertEqual(code, 0, text)
+        self.assertIn('Reshape: gathering', text)
+        self.assertNotIn('Sync: gathering', text)
+        code, text = reshape.end()
+        self.assertEqual(code, 0, text)
+
     def test_cancelled_before_it_is_sent(self):
         before = self.classes()
         self.need_reshape('CUSTOM_TWO')
