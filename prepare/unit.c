@@ -188,26 +188,36 @@ static char *make_name(const char *template, const char *instance)
         return text_format("%.*s@%s.service", (int)(at - template), template, instance);
 }
 
-/* Returns true if systemd says that the unit is activating, as a oneshot service is while it runs,
- * or gives no answer. A unit that failed and waits for its Restart= is "activating" too, but does
- * not run. */
-static bool can_run(const char *unit)
+typedef enum UnitState {
+        UNIT_ENDED,
+        UNIT_RUNS,  /* "activating", as a oneshot service is while it runs, or not known */
+        UNIT_STOPS, /* "deactivating": its processes were told to end, or ExecStopPost= runs */
+} UnitState;
+
+/* Asks systemd for the state of a unit. One that failed and waits for its Restart= is "activating"
+ * too, but does not run. */
+static UnitState find_state(const char *unit)
 {
         char *argv[] = { (char *)"systemctl", (char *)"show",
                          (char *)"--property=ActiveState,SubState", (char *)unit, NULL };
         _cleanup_free_ char *text = NULL;
 
         if (run(argv, &text) < 0 || !has_prefix(text, "ActiveState="))
-                return true;
+                return UNIT_RUNS;
+        if (has_line(text, "ActiveState=deactivating"))
+                return UNIT_STOPS;
         return has_line(text, "ActiveState=activating") &&
-               !has_prefix(text, "SubState=auto-restart"); /* or auto-restart-queued */
+                               !has_prefix(text,
+                                           "SubState=auto-restart") /* or auto-restart-queued */
+                       ? UNIT_RUNS
+                       : UNIT_ENDED;
 }
 
 bool prepare_unit_runs(const char *template, const char *instance)
 {
         _cleanup_free_ char *unit = make_name(template, instance);
 
-        return !unit || can_run(unit);
+        return !unit || find_state(unit) != UNIT_ENDED;
 }
 
 /* Returns true if the system is about to stop. Units then fail because they are stopped. False if
@@ -228,9 +238,19 @@ static int start_systemctl(const char *unit, pid_t *ret)
         return start(argv, -1, ret);
 }
 
+/* Makes a process that fails after a second, in place of a systemctl: a start of a unit that stops
+ * would start it again. */
+static int start_pause(pid_t *ret)
+{
+        char *argv[] = { (char *)"timeout", (char *)"1", (char *)"sleep", (char *)"60", NULL };
+
+        return start(argv, -1, ret);
+}
+
 PrepareUnitEnd prepare_unit_look(const char *unit, pid_t *pid, uint64_t until_usec)
 {
         bool late = clock_usec(CLOCK_MONOTONIC) >= until_usec;
+        UnitState state;
         int status = 0;
 
         if (waitpid(*pid, &status, WNOHANG) != *pid) {
@@ -246,9 +266,10 @@ PrepareUnitEnd prepare_unit_look(const char *unit, pid_t *pid, uint64_t until_us
                 return PREPARE_UNIT_DONE;
         if (system_stops())
                 return PREPARE_UNIT_STOPPED;
-        if (!can_run(unit))
+        state = find_state(unit);
+        if (state == UNIT_ENDED)
                 return PREPARE_UNIT_FAILED;
-        if (late || start_systemctl(unit, pid) < 0)
+        if (late || (state == UNIT_STOPS ? start_pause(pid) : start_systemctl(unit, pid)) < 0)
                 return PREPARE_UNIT_LATE;
         return PREPARE_UNIT_RUNNING;
 }

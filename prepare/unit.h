@@ -20,8 +20,8 @@
 int prepare_unit_start(const char *template, const char *instance, char **ret_unit, pid_t *ret,
                        Error *reterr);
 
-/* Returns true if systemd says that this unit runs, or gives no answer. Blocks for about 10 s at
- * most. */
+/* Returns true if systemd says that this unit runs or stops, or gives no answer. Blocks for about
+ * 10 s at most. */
 bool prepare_unit_runs(const char *template, const char *instance);
 
 typedef enum PrepareUnitEnd {
@@ -35,7 +35,8 @@ typedef enum PrepareUnitEnd {
 /* Looks whether a unit that was started has ended, or its time (CLOCK_MONOTONIC) has. The failure
  * of systemctl alone is no end: a restart of systemd cuts its connection. While the unit still runs
  * by systemd's words, or systemd gives no answer, "systemctl start" begins again, which waits for a
- * unit that runs. pid: the process of systemctl, 0 after the end. Blocks after a failure, for two
+ * unit that runs. A unit that was stopped has failed once its processes have ended, about a second
+ * later. pid: the process that is waited for, 0 after the end. Blocks after a failure, for two
  * calls of systemctl, each for about 10 s at most. */
 PrepareUnitEnd prepare_unit_look(const char *unit, pid_t *pid, uint64_t until_usec);
 

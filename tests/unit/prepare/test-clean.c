@@ -4,7 +4,8 @@
  * manager is a script in place of systemctl: it writes the units that it starts to "units", and a
  * file FAIL-UNIT makes a unit fail. A file LOST-UNIT makes only systemctl fail, and is its answer
  * to the next question about the state of the unit. So is a file "lost" for any unit, and a file
- * lost-UNIT. A file RUN-UNIT is a script of the unit. */
+ * lost-UNIT. It writes the units that it was asked about to "asked". A file RUN-UNIT is a script of
+ * the unit. */
 
 #include <inttypes.h>
 
@@ -26,7 +27,7 @@ static const char systemctl[] =
         "cd \"${0%/*}/..\"\n"
         "case \"$1\" in\n"
         "show) if [ \"$2\" = --property=ActiveState,SubState ]; then"
-        " [ ! -e lost-$3 ] || mv lost-$3 lost;"
+        " echo $3 >>asked; mv lost-$3 lost 2>/dev/null;"
         " cat lost 2>/dev/null || echo ActiveState=failed; rm -f lost; exit; fi;"
         " echo LoadState=loaded; echo Type=$(cat type 2>/dev/null || echo oneshot);"
         " echo RemainAfterExit=no; cat exec 2>/dev/null;;\n"
@@ -324,6 +325,7 @@ static void test_a_unit_whose_success_proves_nothing_is_refused(void **state)
 static void test_a_failure_of_systemctl_is_no_result(void **state)
 {
         PrepareFixture *f = *state;
+        _cleanup_free_ char *asked = scratch_path(f->claims->folder, "asked"), *questions = NULL;
 
         put_dirty(f, A);
         scratch_write(f->claims->folder, "LOST-wipe@" A ".service", "ActiveState=activating\n");
@@ -332,10 +334,14 @@ static void test_a_failure_of_systemctl_is_no_result(void **state)
         assert_units(f, "wipe@" A ".service\nwipe@" A ".service\nprove@" A ".service\nprove@" A
                         ".service\n");
         assert_result(f, A, "clean", "", 0);
-        /* A unit that was stopped has failed. */
+        /* A unit that was stopped has failed once its processes have ended. */
         put_dirty(f, A);
         scratch_write(f->claims->folder, "LOST-wipe@" A ".service", "ActiveState=deactivating\n");
+        unlink(asked);
         assert_int_equal(run_it(f), PREPARE_FAILED);
+        questions = scratch_read(f->claims->folder, "asked");
+        assert_string_equal(questions, "wipe@" A ".service\nprove@" A ".service\nwipe@" A
+                                       ".service\nwipe@" A ".service\n");
         assert_result(f, A, "failed", "wipe@" A ".service failed", 2);
         assert_units(f, "wipe@" A ".service\n");
         /* So has a unit with Restart=on-failure, which systemd starts again. */
@@ -467,8 +473,7 @@ static void test_a_success_without_claims_is_no_result(void **state)
                 scratch_write(f->run, "compute-agent/clean-wanted", "1\n");
                 assert_int_equal(run_it(f), PREPARE_UNTOUCHED);
                 assert_units(f, "wipe@" A ".service\nprove@" A ".service\n");
-                assert_result(f, A, "waiting", "the configuration or the claims cannot be read",
-                              0);
+                assert_result(f, A, "waiting", "the configuration or the claims cannot be read", 0);
                 configure(f, SECTION);
         }
         assert_int_equal(rename(away, database), 0);
