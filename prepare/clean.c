@@ -19,12 +19,12 @@
  * device that is open at first waits, and one that is open at a later check fails.
  *
  * A task whose unit an earlier run started for the same row begins with the first unit again. If
- * that one still runs, it is waited for (prepare/unit.h). If the proof still runs, its end is waited
- * for first, and its success does not count. At the end of its time (timeout_sec, for each unit)
- * only systemctl is killed: the task fails, and the unit is not stopped. A run that is killed leaves
- * no result of the units that run, and the next one begins these tasks again. While the system
- * stops, a failed unit is no result either. The result names the row of the database and its time,
- * so it cannot count for a later use of the device, nor for a row of another database.
+ * that one still runs, it is waited for (prepare/unit.h). If the proof still runs, its end is
+ * waited for first, and its success does not count. At the end of its time (timeout_sec, for each
+ * unit) only systemctl is killed: the task fails, and the unit is not stopped. A run that is killed
+ * leaves no result of the units that run, and the next one begins these tasks again. While the
+ * system stops, a failed unit is no result either. The result names the row of the database and its
+ * time, so it cannot count for a later use of the device, nor for a row of another database.
  *
  * A run can take days, so it reads the configuration again with each look at the database. A unit
  * that runs keeps its time, and the proof is that of the section when the first unit ends.
@@ -372,7 +372,8 @@ static int go_on(Run *run, Task *task, Error *reterr)
         bool open;
 
         if (run->error.code) {
-                set_state(run, task, TASK_WAITING, "the configuration or the claims cannot be read");
+                set_state(run, task, TASK_WAITING,
+                          "the configuration or the claims cannot be read");
                 return 0;
         }
         if (!is_dirty(&run->claims, &task->dirty)) {

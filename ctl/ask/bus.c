@@ -274,7 +274,7 @@ void ctl_bus_format_progress(const char *kind, const Progress *progress, const C
 /* The state of one call. The callbacks of sd-bus get it as userdata. */
 typedef struct Waiting {
         const CtlStyle *style;
-        char method[64]; /* of the operation whose progress it is */
+        char method[64]; /* name of the operation that progresses */
         char phase[64];  /* "": unknown */
         Progress progress;
         uint64_t begin_usec;   /* CLOCK_MONOTONIC */

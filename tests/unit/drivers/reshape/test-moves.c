@@ -309,9 +309,9 @@ static void test_dedicated_cpus(void **state)
                   SHAPE(.numa = true, .shared = "0-3", .dedicated = "4-7"), "a@cn1:VCPU=1",
                   "a@cn1_NUMA0:VCPU=1", 0, NULL },
                 { "<vcpu cpuset> is no pin: no shared CPUs are left",
-                  HOST DOMAINS(DOMAIN("a", 1, 1, CPUSET("4-7"))), FLAT,
-                  SHAPE(.dedicated = "4-7"), "a@cn1:VCPU=1", "a@cn1:VCPU=1",
-                  DRIVER_UPDATED_IN_PART, "is not pinned to dedicated CPUs" },
+                  HOST DOMAINS(DOMAIN("a", 1, 1, CPUSET("4-7"))), FLAT, SHAPE(.dedicated = "4-7"),
+                  "a@cn1:VCPU=1", "a@cn1:VCPU=1", DRIVER_UPDATED_IN_PART,
+                  "is not pinned to dedicated CPUs" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
