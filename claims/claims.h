@@ -56,7 +56,8 @@ int claims_set_node(Claims *claims, const char *node);
 /* Makes tree the host, and moves amounts between providers in the same transaction. Unlike
  * claims_set_providers() it does not place claims of schema version 1. Ignores the moves of claims
  * that have ended, and amounts that a claim no longer holds. Writes also if nothing changed.
- * Returns -EBUSY if the file is locked. */
+ * Returns -EBUSY if the file is locked, and -EINVAL if the host lacks a provider that would get an
+ * amount. */
 int claims_shift(Claims *claims, const ProviderTree *tree, const StoreShift *shifts,
                  size_t n_shifts, Error *reterr);
 

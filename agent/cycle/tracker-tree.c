@@ -144,7 +144,8 @@ static void offer_tree(Tracker *tracker, bool reshaped)
                 tree = both;
         if (reshaped && !tracker->config.dry_run &&
             claim_move_follow(tracker->maker.claims, &tracker->maker, tracker->snapshot, tree,
-                              &reshape_control_get_state(tracker->reshape)->image))
+                              &reshape_control_get_state(tracker->reshape)->image,
+                              !tracker->status.reshape_needed))
                 reshape_control_drop_image(tracker->reshape);
         claim_service_set_snapshot(tracker->maker.claims, tracker->snapshot,
                                    tracker->maker.device_watch ? &tracker->maker.device_watch->facts
@@ -169,7 +170,7 @@ static const ProviderTree *find_base(const Tracker *tracker)
 
 /* Replaces the tree of the tracker, takes ownership of the new one, and passes it to the claims.
  * Claims that did not follow the last reshape yet follow it also if the tree needs another one, as
- * after an undo. known: as in update_tree(). */
+ * after an undo. The others then wait for the final shape. known: as in update_tree(). */
 static void take_tree(Tracker *tracker, ProviderTree *tree, bool known)
 {
         bool pending = reshape_control_get_state(tracker->reshape)->image.after.tree;

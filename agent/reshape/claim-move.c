@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Moves claims after a reshape, so that they name the providers of the new tree. The tracker calls
- * it whenever it has a tree of the final shape, except in a dry run. A Follow has the living claims
+ * it whenever it has a tree of the final shape, and for a reshape that the claims have not followed
+ * yet, except in a dry run. A Follow has the living claims
  * as two sets of consumers: before, and after the move. Each claim is a consumer with a made-up
  * uuid, because one guest can have two claims. An alias leads from that uuid to the guest.
  *
- * A claim that equals the old allocations of its consumer gets the consumer's new ones. The driver
- * moves the rest of "after" by the rules that also move Placement's allocations. The differences
+ * A claim that equals the old allocations of its consumer gets the consumer's new ones. If the tree
+ * has the final shape, the driver moves the rest of "after" by the rules that also move Placement's
+ * allocations. A claim stays if the tree lacks an inventory that it would get. The differences
  * between the two sets are written in one transaction with the new tree.
  *
  * Claims move if the stored tree has this host's root, and the stored usage names an inventory that
@@ -27,7 +29,9 @@
 /* The state of one move of the claims. */
 typedef struct Follow {
         Claims *claims;
+        const ProviderTree *tree; /* the new one */
         const ReshapeImage *reshaped;
+        bool is_final; /* tree needs no other reshape */
         ClaimList list;
         Uuid *ids;                   /* the made-up consumer of each claim */
         ReshapeAlias *aliases;       /* from ids to the guests, sorted */
@@ -158,7 +162,21 @@ static int move_others(Follow *follow, const TreeMaker *maker, const Snapshot *s
         return MIN(r, 0);
 }
 
-/* Lists the differences between the two sets in follow->moves. */
+/* Returns true if the tree has the inventory of each target from the first shift on. */
+static bool has_targets(const Follow *follow, size_t first)
+{
+        for (size_t i = first; i < follow->n_moves; i++) {
+                const StoreShift *move = &follow->moves[i];
+                const Provider *to = provider_tree_find(follow->tree, &move->to);
+
+                if (!to || !provider_find_inventory(to, move->to_class))
+                        return false;
+        }
+        return true;
+}
+
+/* Lists the differences between the two sets in follow->moves. Leaves out a claim for which the
+ * tree lacks a target. */
 static int list_moves(Follow *follow, Error *reterr)
 {
         for (size_t i = 0; i < follow->list.n_claims; i++) {
@@ -169,6 +187,8 @@ static int list_moves(Follow *follow, Error *reterr)
                 if (claims_make_shifts(follow->list.claims[i]->id, before, after, &follow->moves,
                                        &follow->n_moves, &follow->n_allocated) < 0)
                         return error_oom(reterr);
+                if (!has_targets(follow, n))
+                        follow->n_moves = n;
                 follow->n_moved += follow->n_moves > n;
         }
         return 0;
@@ -182,7 +202,7 @@ static int decide_moves(Follow *follow, const TreeMaker *maker, const Snapshot *
 
         if (r == 0 && follow_placement(follow) < 0)
                 r = error_oom(reterr);
-        if (r == 0)
+        if (r == 0 && follow->is_final)
                 r = move_others(follow, maker, snapshot, stored, reterr);
         /* The driver's rules lead to the shape of the host. After an undo they can move a claim
          * back, but it has to follow Placement. */
@@ -194,11 +214,13 @@ static int decide_moves(Follow *follow, const TreeMaker *maker, const Snapshot *
 /* Moves the claims if the stored usage needs it. Forgets what is stored about Placement's
  * allocations if a claim moves, and after a reshape. Returns a ClaimOutcome or a negative errno. */
 static int move_claims(Claims *claims, const TreeMaker *maker, const Snapshot *snapshot,
-                       const ProviderTree *tree, const ReshapeImage *reshaped, size_t *ret_n_moved,
-                       Error *reterr)
+                       const ProviderTree *tree, const ReshapeImage *reshaped, bool is_final,
+                       size_t *ret_n_moved, Error *reterr)
 {
         _cleanup_(provider_tree_freep) ProviderTree *stored = NULL;
-        _cleanup_(follow_done) Follow follow = { .claims = claims, .reshaped = reshaped };
+        _cleanup_(follow_done) Follow follow = {
+                .claims = claims, .tree = tree, .reshaped = reshaped, .is_final = is_final
+        };
         const HostView *view;
         int r = claims_host(claims, &view, reterr);
 
@@ -219,7 +241,7 @@ static int move_claims(Claims *claims, const TreeMaker *maker, const Snapshot *s
 }
 
 bool claim_move_follow(ClaimService *service, const TreeMaker *maker, const Snapshot *snapshot,
-                       const ProviderTree *tree, const ReshapeImage *reshaped)
+                       const ProviderTree *tree, const ReshapeImage *reshaped, bool is_final)
 {
         Claims *claims = service->claims;
         Error error = ERROR_NULL;
@@ -228,7 +250,7 @@ bool claim_move_follow(ClaimService *service, const TreeMaker *maker, const Snap
 
         if (!claims)
                 return false;
-        r = move_claims(claims, maker, snapshot, tree, reshaped, &n_moved, &error);
+        r = move_claims(claims, maker, snapshot, tree, reshaped, is_final, &n_moved, &error);
         if (n_moved > 0)
                 log_notice("Moved %zu claim%s after the reshape of the provider tree.", n_moved,
                            text_plural(n_moved));

@@ -14,12 +14,14 @@
 
 /* Moves living claims from inventories that tree lacks, and stores tree in the same transaction if
  * a claim moves. The argument tree has the shape that Placement has, or the final shape of a
- * standalone host. The caller calls this before claim_service_set_tree(). The argument reshaped has
- * the consumers of the reshape that just ended; it can be empty. If it has consumers, or a claim
- * moves, what the database knows about Placement's allocations is forgotten
- * (claims_forget_reported()). A claim that cannot be moved stays, with a message at debug level,
- * and the next call tries it again. Errors are logged, no claim is moved then, and the next call
- * tries again. Does nothing while the database is closed. Returns true after a success: reshaped
- * must not be passed again then, because everything would be forgotten again. */
+ * standalone host. is_final: it needs no other reshape. Otherwise the driver's rules lead to
+ * another tree, so only claims that equal the old allocations move. The caller calls this before
+ * claim_service_set_tree(). The argument reshaped has the consumers of the reshape that just ended;
+ * it can be empty. If it has consumers, or a claim moves, what the database knows about Placement's
+ * allocations is forgotten (claims_forget_reported()). A claim that cannot be moved stays, with a
+ * message at debug level, and the next call tries it again. Errors are logged, no claim is moved
+ * then, and the next call tries again. Does nothing while the database is closed. Returns true
+ * after a success: reshaped must not be passed again then, because everything would be forgotten
+ * again. */
 bool claim_move_follow(ClaimService *service, const TreeMaker *maker, const Snapshot *snapshot,
-                       const ProviderTree *tree, const ReshapeImage *reshaped);
+                       const ProviderTree *tree, const ReshapeImage *reshaped, bool is_final);

@@ -659,7 +659,8 @@ static int read_used(Claims *claims, int64_t claim, const Uuid *provider,
         return r;
 }
 
-/* Replaces the amount of a claim for one provider, class and group. 0 removes the row. */
+/* Replaces the amount of a living claim for one provider, class and group. 0 removes the row.
+ * Returns -EINVAL for another amount if the host has no such provider. */
 static int write_used(Claims *claims, int64_t claim, const Uuid *provider,
                       const char *resource_class, const char *group, uint64_t used, Error *reterr)
 {
@@ -668,9 +669,12 @@ static int write_used(Claims *claims, int64_t claim, const Uuid *provider,
 
         if (r < 0 || used == 0)
                 return r;
-        return store_run(claims, STATEMENT_INSERT_PART,
-                         VALUES(claim, provider->text, resource_class, group, used), CLAIM_DONE,
-                         reterr);
+        r = store_run(claims, STATEMENT_INSERT_PART,
+                      VALUES(claim, provider->text, resource_class, group, used), CLAIM_E_NOT_FOUND,
+                      reterr);
+        return r == CLAIM_E_NOT_FOUND
+                       ? error_setf(reterr, EINVAL, "The host has no provider %s", provider->text)
+                       : r;
 }
 
 /* Moves up to amount of the first row, and yields the moved amount. Returns CLAIM_E_NOT_FOUND

@@ -130,6 +130,27 @@ static void test_allocations_follow_a_move(void **state)
         assert_int_equal(fixture_used(fixture, "host", "VGPU"), 1);
 }
 
+/* Nothing is written, so the claim keeps its amount. */
+static void test_a_move_to_an_unknown_provider_fails(void **state)
+{
+        Fixture *fixture = *state;
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree(HOST);
+        StoreShift move = { .from = make_uuid("host"),
+                            .from_class = "VGPU",
+                            .to = make_uuid("other"),
+                            .to_class = "VGPU",
+                            .amount = 1 };
+        Error error = ERROR_NULL;
+
+        assert_int_equal(fixture_claim(fixture, "vm", "VGPU=3", &claim), CLAIM_DONE);
+        move.claim = claim->id;
+        assert_int_equal(claims_shift(fixture->claims, tree, &move, 1, &error), -EINVAL);
+        assert_text(error.text, "The host has no provider");
+        assert_int_equal(fixture_used(fixture, "host", "VGPU"), 3);
+        assert_store_sane(fixture->path);
+}
+
 /* Rows of devices name their provider: one on each GPU, and one of another group. */
 static void test_devices_go_along(void **state)
 {
@@ -167,4 +188,5 @@ static void test_devices_go_along(void **state)
 }
 
 TEST_MAIN_WITH(set_up, fixture_teardown, test_moves_between_two_trees,
-               test_allocations_follow_a_move, test_devices_go_along)
+               test_allocations_follow_a_move, test_a_move_to_an_unknown_provider_fails,
+               test_devices_go_along)

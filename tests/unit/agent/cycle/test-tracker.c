@@ -167,7 +167,7 @@ void claim_service_restore_held(ClaimService *service, uint64_t stamp)
 }
 
 bool claim_move_follow(ClaimService *service, const TreeMaker *maker, const Snapshot *snapshot,
-                       const ProviderTree *tree, const ReshapeImage *reshaped)
+                       const ProviderTree *tree, const ReshapeImage *reshaped, bool is_final)
 {
         return (world.n_followed += reshaped->after.consumers != NULL) > 1;
 }

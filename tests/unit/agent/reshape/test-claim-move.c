@@ -106,8 +106,60 @@ static void test_claims_follow(void **state)
                 n_updates = 0;
                 checked = -1;
                 claim_move_follow(&(ClaimService){ .claims = fixture->claims }, &maker, &host, tree,
-                                  &image);
+                                  &image, true);
                 assert_int_equal(checked, 0);
+                text = describe_web();
+                if (strcmp(text, rows[i].expected) != 0 || n_updates != rows[i].n_updates)
+                        fail_msg("%s: %s, %zu", rows[i].about, text, n_updates);
+                assert_store_sane(fixture->path);
+                assert_int_equal(fixture_teardown(&own), 0);
+        }
+}
+
+/* The tree has the shape of an earlier reshape, and the configuration needs another one. Only
+ * claims whose consumers were moved follow. A claim never loses an amount to a provider that is not
+ * there.
+ */
+static void test_a_claim_stays_until_the_tree_has_its_provider(void **state)
+{
+        static const struct {
+                const char *about, *tree, *after; /* after: NULL: Placement moved no consumer */
+                bool is_final;
+                const char *expected;
+                size_t n_updates;
+        } rows[] = {
+                { "the rules lead to another tree", "host VCPU=8; other<host VGPU=4", NULL, true,
+                  "VCPU=2 on host, VGPU=1 on host", 1 },
+                { "the rules lead to another class", "host VCPU=8; gpu1<host CUSTOM_SLICE=4", NULL,
+                  true, "VCPU=2 on host, VGPU=1 on host", 1 },
+                { "another reshape is needed", AFTER, NULL, false, "VCPU=2 on host, VGPU=1 on host",
+                  0 },
+                { "as its consumer in Placement", AFTER, "host VCPU=2; gpu2 VGPU=1", false,
+                  "VGPU=1 on gpu2, VCPU=2 on host", 0 },
+                { "its consumer moved to a provider that is gone", "host VCPU=8; gpu1<host VGPU=4",
+                  "host VCPU=2; gpu2 VGPU=1", false, "VCPU=2 on host, VGPU=1 on host", 0 },
+        };
+        static const HostConfig config;
+        const TreeMaker maker = { .config = &config,
+                                  .root = make_uuid("host"),
+                                  .nodename = "host" };
+
+        log_set_level(LOG_EMERG);
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree(rows[i].tree);
+                _cleanup_(reshape_image_done) ReshapeImage image = { 0 };
+                _cleanup_free_ char *text = NULL;
+                void *own = NULL;
+                const Snapshot host = { 0 };
+
+                assert_int_equal(fixture_setup(&own), 0);
+                fixture = own;
+                fixture_create(fixture, BEFORE);
+                assert_int_equal(fixture_claim(fixture, "web", "VCPU=2,VGPU=1", NULL), 0);
+                set_image(&image, rows[i].after ? "host VCPU=2; host VGPU=1" : NULL, rows[i].after);
+                n_updates = 0;
+                assert_true(claim_move_follow(&(ClaimService){ .claims = fixture->claims }, &maker,
+                                              &host, tree, &image, rows[i].is_final));
                 text = describe_web();
                 if (strcmp(text, rows[i].expected) != 0 || n_updates != rows[i].n_updates)
                         fail_msg("%s: %s, %zu", rows[i].about, text, n_updates);
@@ -139,7 +191,7 @@ static void test_a_claim_follows_an_undo(void **state)
         set_image(&image, "gpu1 VGPU=1", "host VGPU=1");
         n_updates = 0;
         assert_true(claim_move_follow(&(ClaimService){ .claims = fixture->claims }, &maker, &host,
-                                      tree, &image));
+                                      tree, &image, true));
         assert_int_equal(n_updates, 1);
         text = describe_web();
         assert_string_equal(text, "VGPU=1 on host");
@@ -190,7 +242,7 @@ static void test_only_a_move_forgets_the_allocations_in_placement(void **state)
                 set_image(&image, rows[i].reshaped ? "host VCPU=1" : NULL, "host VCPU=1");
                 n_updates = 0;
                 assert_true(claim_move_follow(&(ClaimService){ .claims = fixture->claims }, &maker,
-                                              &host, tree, &image));
+                                              &host, tree, &image, true));
                 assert_int_equal(claims_find(fixture->claims, &web, false, &claim, NULL), 0);
                 if (claim->was_read != rows[i].was_read || n_updates != rows[i].n_updates)
                         fail_msg("%s: %d, %zu", rows[i].about, claim->was_read, n_updates);
@@ -199,5 +251,5 @@ static void test_only_a_move_forgets_the_allocations_in_placement(void **state)
         }
 }
 
-TEST_MAIN(test_claims_follow, test_a_claim_follows_an_undo,
-          test_only_a_move_forgets_the_allocations_in_placement)
+TEST_MAIN(test_claims_follow, test_a_claim_stays_until_the_tree_has_its_provider,
+          test_a_claim_follows_an_undo, test_only_a_move_forgets_the_allocations_in_placement)
