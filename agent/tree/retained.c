@@ -544,13 +544,13 @@ static void settle(Retained *retained, const RetainedTrees *trees, const Provide
 
         for (size_t i = 0; i < retained->n_items; i++) {
                 RetainedItem *item = &retained->items[i];
-                bool stays = trees->old_shape &&
-                             find_record(tree, &item->provider, item->resource_class);
+                const Inventory *record = find_record(tree, &item->provider, item->resource_class);
+                bool stays = trees->old_shape && record && record->reserved == record->total;
 
                 if (item->active && !item->seen && !stays) {
                         item->active = false;
                         retained->changed = true;
-                        log_end(item, find_record(tree, &item->provider, item->resource_class),
+                        log_end(item, record,
                                 find_record(trees->before, &item->provider, item->resource_class) &&
                                         retained_use(retained, &item->provider,
                                                      item->resource_class,
@@ -592,8 +592,6 @@ static int apply_to(Retained *retained, const RetainedTrees *trees, const Provid
 int retained_apply(Retained *retained, const RetainedTrees *trees, ProviderTree *tree,
                    Error *reterr)
 {
-        if (trees->old_shape)
-                retained_close(retained, tree);
         for (size_t i = 0; i < trees->before->n_providers; i++) {
                 const Provider *provider = trees->before->providers[i];
 

@@ -41,7 +41,8 @@ DEFINE_CLEANUP(Retained *, retained_free);
  * the device ledger edit the tree. */
 void retained_clear(Retained *retained, ProviderTree *tree);
 
-/* Reserves all of each retained inventory that tree has. For a tree without retained_apply(). */
+/* Reserves all of each retained inventory that tree has. For a tree without retained_apply(), and
+ * for an old shape (RetainedTrees.old_shape), before provider.yaml makes inventories again. */
 void retained_close(const Retained *retained, ProviderTree *tree);
 
 /* Adds a provider to those whose allocations are read. For use between retained_clear() and
@@ -82,10 +83,11 @@ typedef struct RetainedTrees {
  * if it is in use or might be. Only inventories of root and of its descendants count. The provider
  * and its parents come back with the inventory. The inventory is not retained if another provider
  * of tree has the name of one of these, or if its fields are invalid. Providers that lack an
- * inventory are those that retained_ask() returns. In an old shape, the retained inventories of
- * tree stay retained. The caller calls it when all other parts of the tree are made. If base was
- * read from Placement, logs the begin and end of each retention, and writes the file; a failure is
- * logged, and the next call tries again. Returns -ENOMEM on failure. */
+ * inventory are those that retained_ask() returns. In an old shape, a retained inventory of tree
+ * stays retained as long as all of it is reserved. The caller calls it when all other parts of the
+ * tree are made. If base was read from Placement, logs the begin and end of each retention, and
+ * writes the file; a failure is logged, and the next call tries again. Returns -ENOMEM on failure.
+ */
 int retained_apply(Retained *retained, const RetainedTrees *trees, ProviderTree *tree,
                    Error *reterr);
 

@@ -220,9 +220,11 @@ static int keep_in_use(const Allocations *consumers, const ProviderTree *base, P
 }
 
 /* Makes the published tree from the driver's tree. The order is fixed: devices, cordons, files of
- * the operator, retained inventories, foreign traits. A reshape with consumers retains no further
- * inventory, but keeps those that the moved consumers and the others use. The retained ones stay
- * reserved: reshape_image_open() opens those of consumers that the request writes. */
+ * the operator, retained inventories, foreign traits. An old shape has inventories that the host
+ * lost, so they are closed before the files make inventories again. A reshape with consumers
+ * retains no further inventory, but keeps those that the moved consumers and the others use. The
+ * retained ones stay reserved: reshape_image_open() opens those of consumers that the request
+ * writes. */
 static int finish(const TreeMaker *maker, const RetainedTrees *trees, const DriverReshape *reshape,
                   ProviderTree *tree, Error *reterr)
 {
@@ -235,6 +237,8 @@ static int finish(const TreeMaker *maker, const RetainedTrees *trees, const Driv
                                        trees, maker->retained, tree, reterr);
         if (r >= 0 && maker->cordon)
                 r = cordon_apply(maker->cordon, tree, &maker->root, trees->known, reterr);
+        if (r >= 0 && maker->retained && trees->old_shape)
+                retained_close(maker->retained, tree);
         if (r >= 0 && maker->provider_config)
                 r = provider_config_apply(maker->provider_config, tree, trees->base, trees->known,
                                           reterr);

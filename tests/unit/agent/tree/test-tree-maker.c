@@ -5,6 +5,7 @@
 
 #include "agent/tree/tree-maker.h"
 
+#include "base/log.h"
 #include "base/text.h"
 #include "drivers/update.h"
 #include "tests/fixtures/claims.h"
@@ -306,6 +307,69 @@ static void test_a_reshape_opens_no_retained_inventory(void **state)
         must_reshape = false;
 }
 
+/* Writes provider.yaml: an entry for the host, or a file without entries. */
+static void write_entry(const char *folder, bool has_entry)
+{
+        scratch_write(folder, "provider.yaml",
+                      has_entry ? "meta: {schema_version: '1.0'}\n"
+                                  "providers: [{identification: {name: host}, inventories:"
+                                  " {additional: [CUSTOM_KEY: {total: 4, reserved: 1}]}}]\n"
+                                : "meta: {schema_version: '1.0'}\n");
+}
+
+/* The tree waits for a reshape. An entry of provider.yaml is removed while its inventory is in use,
+ * and comes back. */
+static void test_an_entry_that_comes_back_ends_a_retention(void **state)
+{
+        static const struct {
+                const char *about;
+                bool has_entry;
+                const char *base, *expected, *retained;
+        } rows[] = {
+                { "configured", true, "host", "host CUSTOM_KEY=4/1", "" },
+                { "removed", false, "host CUSTOM_KEY=4/1", "host CUSTOM_KEY=4/4",
+                  "CUSTOM_KEY of host (1 used by consumer " },
+                { "removed, again", false, "host CUSTOM_KEY=4/4", "host CUSTOM_KEY=4/4",
+                  "CUSTOM_KEY of host (1 used by consumer " },
+                { "back", true, "host CUSTOM_KEY=4/4", "host CUSTOM_KEY=4/1", "" },
+                { "back, again", true, "host CUSTOM_KEY=4/1", "host CUSTOM_KEY=4/1", "" },
+        };
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_(provider_config_freep) ProviderConfig *entries = NULL;
+        _cleanup_(retained_freep) Retained *retained = NULL;
+        const Uuid root = make_uuid("host");
+        const Uuid *asked;
+        TreeMaker maker = { 0 };
+        bool is_answered;
+        size_t n;
+
+        log_set_level(LOG_EMERG);
+        assert_int_equal(retained_new(&retained, folder, true, NULL), 0);
+        assert_int_equal(provider_config_new(&entries, folder, folder, "", true, NULL), 0);
+        maker.retained = retained;
+        maker.provider_config = entries;
+        must_reshape = true;
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                Allocations *guests = NULL;
+                _cleanup_free_ char *text = NULL;
+                MadeTree made;
+
+                assert_int_equal(allocations_new(&guests), 0);
+                fixture_hold(&guests, make_uuid("guest"), root, "CUSTOM_KEY", 1);
+                assert_int_equal(retained_want(retained, &root), 0);
+                assert_int_equal(retained_ask(retained, &asked, &n, &is_answered), 0);
+                retained_set_holders(retained, guests);
+                write_entry(folder, rows[i].has_entry);
+                assert_int_equal(make(&maker, rows[i].base, NULL, &made, NULL), 0);
+                assert_tree(made.tree, rows[i].expected, rows[i].about);
+                text = retained_describe(retained, NULL);
+                if (strncmp(text, rows[i].retained, strlen(rows[i].retained)) != 0 ||
+                    (!rows[i].retained[0] && text[0]))
+                        fail_msg("%s: %s", rows[i].about, text);
+        }
+        must_reshape = false;
+}
+
 #define NIC "host_0000:06:00.0"
 
 /* A missing device that is in use in Placement only stays as Placement has it, and expected, also
@@ -381,5 +445,6 @@ static void test_trees_of_nova(void **state)
 
 TEST_MAIN(test_local_disk, test_local_disk_while_pools_are_unread, test_base,
           test_a_foreign_trait_does_not_hide_a_cordon, test_a_root_of_another_name_is_refused,
-          test_a_reshape_opens_no_retained_inventory, test_a_reshape_keeps_a_missing_device,
+          test_a_reshape_opens_no_retained_inventory,
+          test_an_entry_that_comes_back_ends_a_retention, test_a_reshape_keeps_a_missing_device,
           test_trees_of_nova)
