@@ -67,7 +67,8 @@ typedef struct Reshaper {
         void *userdata;
 
         sd_event_source *timer; /* start of the next round */
-        ReshapeImage image;     /* last decision; its trees are NULL before one */
+        ReshapeImage image;     /* last decision, or an earlier one that Placement has; its trees
+                                   are NULL before one */
         DriverReshape verdict;  /* result of the last decision */
         Error device_error;     /* why devices or classes are not as configured; code 0: all are */
         ProviderTree *tree;     /* new tree that Placement has accepted; NULL: none */
@@ -368,46 +369,14 @@ static int load_image(const char *state_dir, const char *name, ReshapeImage *ret
         return r < 0 ? r : reshape_image_from_json(document, ret, reterr);
 }
 
-/* Returns true if tree has the shape after the reshape of the image. Compares the inventories of
- * each provider that the reshape creates or whose inventories it changes. A provider that it
- * removes must be gone or have no inventories. Returns false if there is no such provider, because
- * the tree is no evidence then. */
-static bool is_reached(const ReshapeImage *image, const ProviderTree *tree)
-{
-        const ProviderTree *before = image->before.tree, *after = image->after.tree;
-        size_t n_reached = 0;
-
-        for (size_t i = 0; i < after->n_providers; i++) {
-                const Provider *wanted = after->providers[i];
-                const Provider *current = provider_tree_find(tree, &wanted->uuid);
-                const Provider *old = provider_tree_find(before, &wanted->uuid);
-
-                if (old && provider_inventories_equal(old, wanted))
-                        continue;
-                if (!current || !provider_inventories_equal(current, wanted))
-                        return false;
-                n_reached++;
-        }
-        for (size_t i = 0; i < before->n_providers; i++) {
-                const Provider *old = before->providers[i];
-                const Provider *current = provider_tree_find(tree, &old->uuid);
-
-                if (provider_tree_find(after, &old->uuid) || old->n_inventories == 0)
-                        continue;
-                if (current && current->n_inventories > 0)
-                        return false;
-                n_reached++;
-        }
-        return n_reached > 0;
-}
-
 /* Settles a reshape that was sent, but whose answer did not arrive. If tree, which Placement has,
  * has the shape of that reshape, the pending image becomes the image of the last reshape. */
 static void settle_image(const char *state_dir, const ProviderTree *tree)
 {
         _cleanup_(reshape_image_done) ReshapeImage image = { 0 };
 
-        if (load_image(state_dir, PENDING_FILE, &image, NULL) >= 0 && is_reached(&image, tree))
+        if (load_image(state_dir, PENDING_FILE, &image, NULL) >= 0 &&
+            reshape_image_is_reached(&image, tree))
                 keep_image(state_dir);
 }
 
@@ -530,15 +499,14 @@ static int decide_forward(Reshaper *reshaper, Allocations *moved, const Allocati
         return 0;
 }
 
-/* Makes the decision of this round, from the undo image or by the driver, and fills the image.
- * Takes ownership of before, the consumers that were read. A tree that will be sent is open for the
- * consumers that change. */
+/* Makes the decision of this round, from the undo image or by the driver, and fills the zeroed
+ * image. Takes ownership of before, the consumers that were read. A tree that will be sent is open
+ * for the consumers that change. */
 static int decide(Reshaper *reshaper, Allocations *before, const Allocations *others, Error *reterr)
 {
         ReshapeImage *image = &reshaper->image;
         int r;
 
-        reshape_image_done(image);
         image->taken_usec = clock_usec(CLOCK_REALTIME);
         image->before.consumers = before;
         image->before.tree = TAKE_PTR(reshaper->before);
@@ -574,10 +542,31 @@ static int publish(Reshaper *reshaper, const Allocations *consumers, Error *rete
         return r < 0 ? error_setf(reterr, r, "Cannot send the reshape: %s", strerror(-r)) : 0;
 }
 
+/* Returns the consumers of the request, or NULL to send the tree alone, without a new image. That
+ * is so if a reshape forward moves no consumer, and either changes no inventory or repeats an
+ * earlier round that Placement has. The image of such a round stays. */
+static const Allocations *choose_moves(Reshaper *reshaper, ReshapeImage *earlier)
+{
+        ReshapeImage *image = &reshaper->image;
+
+        drop_unchanged(image);
+        if (reshaper->kind == RESHAPE_UNDO || image->after.consumers->n_consumers > 0 ||
+            (!earlier->after.tree && reshape_image_is_reached(image, image->after.tree)))
+                return image->after.consumers;
+        if (earlier->after.tree) {
+                provider_tree_free(earlier->after.tree);
+                earlier->after.tree = TAKE_PTR(image->after.tree);
+                reshape_image_done(image);
+                *image = TAKE_STRUCT(*earlier);
+        }
+        return NULL;
+}
+
 /* Continues the round with the consumers that were read, which it takes over from the reporter. */
 static void on_gathered(Reporter *reporter, int result, const Error *error, void *userdata)
 {
         Reshaper *reshaper = userdata;
+        _cleanup_(reshape_image_done) ReshapeImage earlier = { 0 };
         _cleanup_(allocations_freep) Allocations *others = NULL;
         Allocations *consumers = NULL;
         Error words = *error;
@@ -588,11 +577,11 @@ static void on_gathered(Reporter *reporter, int result, const Error *error, void
         }
         if (result == REPORT_DONE) {
                 reporter_take_gathered(reporter, &consumers, &others);
+                earlier = TAKE_STRUCT(reshaper->image);
                 result = decide(reshaper, consumers, others, &words);
         }
         if (result == REPORT_DONE) {
-                drop_unchanged(&reshaper->image);
-                result = publish(reshaper, reshaper->image.after.consumers, &words);
+                result = publish(reshaper, choose_moves(reshaper, &earlier), &words);
                 if (result == 0)
                         return;
         }
@@ -615,7 +604,8 @@ static void on_published(Reporter *reporter, int result, const Error *error, voi
         reshaper->sent = false;
         reshaper->is_accepted =
                 result == REPORT_DONE ||
-                (reshaper->moves && is_reached(&reshaper->image, reporter_tree(reporter)));
+                (reshaper->moves &&
+                 reshape_image_is_reached(&reshaper->image, reporter_tree(reporter)));
         if (!is_over(reshaper, result)) {
                 end_round(reshaper, result, error);
                 return;
@@ -636,31 +626,33 @@ static void finish_lost_undo(Reshaper *reshaper)
         finish(reshaper, REPORT_DONE, NULL);
 }
 
+/* Keeps the image of an earlier round only if Placement has its shape, and settles its file before
+ * this round withholds what was open in the request. */
+static void settle_round(Reshaper *reshaper)
+{
+        const ProviderTree *tree = reporter_tree(reshaper->reporter);
+
+        if (reshaper->control->state_dir)
+                settle_image(reshaper->control->state_dir, tree);
+        if (!reshaper->image.after.tree || !reshape_image_is_reached(&reshaper->image, tree))
+                reshape_image_done(&reshaper->image);
+}
+
 /* Makes the tree without consumers, to check whether an allocation has to move. Returns 1 with the
- * tree in the image if none has to move. The consumers of an earlier round stay in the image only
- * if Placement has the shape of that round. Its file is settled here, because the tree of this
- * round withholds what was open in the request. Returns 0 if an allocation has to move, and for an
- * undo, which always reads the consumers. Returns a negative errno on failure. */
+ * tree in the image if none has to move, else 0. Returns a negative errno on failure. */
 static int probe(Reshaper *reshaper, Error *reterr)
 {
         MadeTree made = { 0 };
-        int r;
+        int r = tree_maker_make(reshaper->maker, reshaper->snapshot,
+                                reporter_tree(reshaper->reporter), true, &reshaper->verdict, &made,
+                                reterr);
 
-        if (reshaper->kind == RESHAPE_UNDO)
-                return 0;
-        r = tree_maker_make(reshaper->maker, reshaper->snapshot, reporter_tree(reshaper->reporter),
-                            true, &reshaper->verdict, &made, reterr);
         if (r < 0)
                 return r;
         if (made.reshape_needed) {
                 provider_tree_free(made.tree);
                 return 0;
         }
-        if (reshaper->control->state_dir)
-                settle_image(reshaper->control->state_dir, reporter_tree(reshaper->reporter));
-        if (!reshaper->image.before.tree ||
-            !is_reached(&reshaper->image, reporter_tree(reshaper->reporter)))
-                reshape_image_done(&reshaper->image);
         provider_tree_free(reshaper->image.after.tree);
         reshaper->image.after.tree = made.tree;
         reshaper->device_error = made.device_error;
@@ -697,23 +689,26 @@ static int gather(Reshaper *reshaper, Error *reterr)
 }
 
 /* Continues the round after the tree was read: publishes the tree, or reads the consumers. An undo
- * ends here if the tree has its shape already. */
+ * always reads them, but ends here if the tree has its shape already. */
 static int start(Reshaper *reshaper, Error *reterr)
 {
         bool undoes = reshaper->kind == RESHAPE_UNDO;
-        int r;
+        int r = 0;
 
         if (undoes &&
             !provider_tree_find(reporter_tree(reshaper->reporter), &reshaper->maker->root))
                 return error_setf(reterr, ENOENT, "Placement has no provider of this host");
         if (undoes && reshaper->image.after.tree &&
-            is_reached(&reshaper->image, reporter_tree(reshaper->reporter))) {
+            reshape_image_is_reached(&reshaper->image, reporter_tree(reshaper->reporter))) {
                 finish_lost_undo(reshaper);
                 return 0;
         }
         /* A class that could not be moved in an earlier round can be moved now. */
         string_set_done(&reshaper->verdict.kept);
-        r = probe(reshaper, reterr);
+        if (!undoes) {
+                settle_round(reshaper);
+                r = probe(reshaper, reterr);
+        }
         if (r != 0)
                 return r < 0 ? r : publish(reshaper, NULL, reterr);
         return gather(reshaper, reterr);

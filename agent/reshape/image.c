@@ -398,6 +398,35 @@ int reshape_image_undo(const ReshapeImage *image, const ProviderTree *current,
         return 0;
 }
 
+bool reshape_image_is_reached(const ReshapeImage *image, const ProviderTree *tree)
+{
+        const ProviderTree *before = image->before.tree, *after = image->after.tree;
+        size_t n_reached = 0;
+
+        for (size_t i = 0; i < after->n_providers; i++) {
+                const Provider *wanted = after->providers[i];
+                const Provider *current = provider_tree_find(tree, &wanted->uuid);
+                const Provider *old = provider_tree_find(before, &wanted->uuid);
+
+                if (old && provider_inventories_equal(old, wanted))
+                        continue;
+                if (!current || !provider_inventories_equal(current, wanted))
+                        return false;
+                n_reached++;
+        }
+        for (size_t i = 0; i < before->n_providers; i++) {
+                const Provider *old = before->providers[i];
+                const Provider *current = provider_tree_find(tree, &old->uuid);
+
+                if (provider_tree_find(after, &old->uuid) || old->n_inventories == 0)
+                        continue;
+                if (current && current->n_inventories > 0)
+                        return false;
+                n_reached++;
+        }
+        return n_reached > 0;
+}
+
 /* Opening for the request */
 
 /* Returns the smallest total with enough capacity for the used amount, or INVENTORY_MAX_AMOUNT. */

@@ -49,6 +49,13 @@ int reshape_image_from_json(const json_t *object, ReshapeImage *ret, Error *rete
 int reshape_image_undo(const ReshapeImage *image, const ProviderTree *current,
                        const Allocations *consumers, ReshapeShape *ret, Error *reterr);
 
+/* Returns true if tree has the shape after the reshape of the image, whose trees are not NULL.
+ * Compares the inventories of each provider that the reshape creates or whose inventories it
+ * changes. A provider that it removes must be gone or have no inventories. Returns false if there
+ * is no such provider, because the tree is no evidence then. So image->after.tree itself has the
+ * shape only if the reshape changes inventories. */
+bool reshape_image_is_reached(const ReshapeImage *image, const ProviderTree *tree);
+
 /* Edits the inventories of image->after.tree from which a changed consumer has an amount that
  * Placement would refuse (facts E5), for example those that are withheld. Their limits then permit
  * the amount. Their total is the smallest one for all amounts in use, so nothing of them is free.

@@ -25,6 +25,7 @@ static struct {
         ProviderTree *tree; /* tree of the last result; NULL: nothing was sent */
         bool cancels;       /* cancel after the consumers were gathered */
         bool stays;         /* VGPU cannot be moved */
+        bool other_stays;   /* VCPU cannot be moved */
         bool has_problem;   /* the driver has another problem */
         bool closes;        /* the driver withholds the moved VGPU in its next tree */
         int cancelled;
@@ -39,6 +40,11 @@ int provider_update(const HostConfig *config, const Snapshot *snapshot, const De
         gpu = provider_tree_find(tree, &uuid);
         if (gpu && world.closes)
                 provider_find_inventory(gpu, "VGPU")->reserved = 4;
+        if (world.other_stays && !reshape->consumers &&
+            !string_set_contains(&reshape->kept, "VCPU"))
+                return DRIVER_RESHAPE_NEEDED;
+        if (world.other_stays && reshape->consumers)
+                assert_true(string_set_add(&reshape->kept, "VCPU") >= 0);
         if (!provider_find_inventory(root, "VGPU"))
                 return DRIVER_UPDATED;
         if (!reshape->consumers && !string_set_contains(&reshape->kept, "VGPU"))
@@ -370,6 +376,40 @@ static void test_a_round_without_moves_drops_an_earlier_decision(void **state)
                 assert_int_equal(kept->image.after.consumers != NULL, rows[i].kept);
                 assert_int_equal(kept->document != NULL, rows[i].kept);
                 assert_int_equal(has_file("reshape.json"), rows[i].kept);
+        }
+}
+
+/* Placement accepts the first round, and a later request conflicts. The second round moves nothing,
+ * because the other class stays. The next reshape moves nothing, either. An undo still restores the
+ * shape before the first round. */
+static void test_a_round_that_moves_nothing_keeps_the_image(void **state)
+{
+        for (int is_repeated = 0; is_repeated < 2; is_repeated++) {
+                const ReshapeState *kept;
+
+                (void)tear_down(NULL);
+                assert_int_equal(set_up(NULL), 0);
+                begin_control(true);
+                kept = reshape_control_get_state(world.control);
+                fake_reporter.publishes.results[0] = REPORT_E_CONFLICT;
+                world.other_stays = true;
+                begin_reshape();
+                await_requests("RHS");
+                become(AFTER, "gpu");
+                await_end();
+                assert_string_equal(fake_reporter.did, "RHSRHW");
+                assert_int_equal(world.result, 0);
+                assert_int_equal(kept->image.after.consumers->n_consumers, 1);
+                if (is_repeated) {
+                        reshape_control_ask(world.control, RESHAPE_FORWARD, NULL);
+                        run();
+                        assert_string_equal(fake_reporter.did, "RHW");
+                }
+                reshape_control_ask(world.control, RESHAPE_UNDO, NULL);
+                run();
+                assert_string_equal(fake_reporter.did, "RHS");
+                assert_int_equal(world.result, 0);
+                assert_mirror(BEFORE);
         }
 }
 
@@ -753,6 +793,7 @@ static void test_alone(void **state)
 
 TEST_MAIN_WITH(set_up, tear_down, test_conditions_of_a_reshape, test_an_error_ends_with_the_need,
                test_rounds, test_a_round_without_moves_drops_an_earlier_decision,
+               test_a_round_that_moves_nothing_keeps_the_image,
                test_a_requested_reshape_after_the_start, test_a_reshape_that_is_shown_sends_nothing,
                test_a_reshape_that_is_shown_replaces_the_last_answer,
                test_the_image_stays_until_the_claims_follow, test_undo,
