@@ -349,7 +349,8 @@ void retained_clear(Retained *retained, ProviderTree *tree)
                 Inventory *record =
                         provider ? provider_find_inventory(provider, item->resource_class) : NULL;
 
-                if (record && record->reserved == record->total)
+                /* A reshape can have opened an active one (reshape_image_open()). */
+                if (record && (item->active || record->reserved == record->total))
                         record->reserved = MIN(item->reserved, record->total);
         }
 }

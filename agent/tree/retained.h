@@ -36,9 +36,9 @@ int retained_new(Retained **ret, const char *state_dir, bool read_only, Error *r
 Retained *retained_free(Retained *retained);
 DEFINE_CLEANUP(Retained *, retained_free);
 
-/* Begins a tree: restores the former reserved amounts of retained inventories that are reserved
- * completely, and empties the list of retained_want(). The caller calls it before the driver and
- * the device ledger edit the tree. */
+/* Begins a tree: restores the former reserved amounts of retained inventories, and of those that
+ * were retained and are still reserved completely. Empties the list of retained_want(). The caller
+ * calls it before the driver and the device ledger edit the tree. */
 void retained_clear(Retained *retained, ProviderTree *tree);
 
 /* Reserves all of each retained inventory that tree has. For a tree without retained_apply(), and

@@ -14,7 +14,7 @@
 
 #define POOL "nfs DISK_GB=900 +MISC_SHARES_VIA_AGGREGATE @A"
 
-static bool diskless, must_reshape;
+static bool diskless, must_reshape, loses_gpus;
 
 int provider_update(const HostConfig *config, const Snapshot *snapshot, const DeviceFacts *known,
                     ProviderTree *tree, const char *nodename, DriverReshape *reshape, Error *reterr)
@@ -25,6 +25,8 @@ int provider_update(const HostConfig *config, const Snapshot *snapshot, const De
         disk.reserved = 2;
         if (must_reshape && !(reshape && reshape->consumers))
                 return DRIVER_RESHAPE_NEEDED;
+        if (loses_gpus)
+                (void)provider_remove_inventory(root, "VGPU");
         if (!diskless)
                 assert_int_equal(provider_set_inventory(root, "DISK_GB", &disk), 0);
         return provider_set_inventory(root, "VCPU", &INVENTORY_DEFAULT(8));
@@ -266,21 +268,27 @@ static void test_a_root_of_another_name_is_refused(void **state)
 }
 
 /* Before and in a reshape the tree can have capacity that the host lost, so it stays reserved. The
- * former amount comes back with the host's capacity. */
+ * former amount comes back with the host's capacity, also if reshape_image_open() opened it. */
 static void test_a_reshape_opens_no_retained_inventory(void **state)
 {
         static const struct {
                 const char *about;
-                bool must_reshape, moves;
-                const char *expected;
+                bool must_reshape, moves, loses_gpus;
+                const char *base, *expected;
+                bool ends; /* the retention */
         } rows[] = {
-                { "before", true, false, "host VGPU=4/4" },
-                { "before, again", true, false, "host VGPU=4/4" },
-                { "in it", true, true, "host VGPU=4/4 VCPU=8 DISK_GB=50/2" },
-                { "after it", false, false, "host VGPU=4/1 VCPU=8 DISK_GB=50/2" },
+                { "before", true, false, false, "host VGPU=4/4", "host VGPU=4/4", false },
+                { "before, again", true, false, false, "host VGPU=4/4", "host VGPU=4/4", false },
+                { "in it", true, true, false, "host VGPU=4/4", "host VGPU=4/4 VCPU=8 DISK_GB=50/2",
+                  false },
+                { "after it", false, false, false, "host VGPU=4/4",
+                  "host VGPU=4/1 VCPU=8 DISK_GB=50/2", true },
+                { "after it, open and lost", false, false, true, "host VGPU=5/4",
+                  "host VGPU=5/5 VCPU=8 DISK_GB=50/2", false },
+                { "after it, open and not lost", false, false, false, "host VGPU=5/4",
+                  "host VGPU=5/1 VCPU=8 DISK_GB=50/2", true },
         };
         _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
-        _cleanup_(retained_freep) Retained *retained = NULL;
         _cleanup_(allocations_freep) Allocations *guests = NULL;
         const Uuid root = make_uuid("host");
         _cleanup_free_ char *file = text_format(
@@ -289,22 +297,28 @@ static void test_a_reshape_opens_no_retained_inventory(void **state)
                 root.text);
         TreeMaker maker = { 0 };
 
+        log_set_level(LOG_EMERG);
         assert_int_equal(allocations_new(&guests), 0);
         fixture_hold(&guests, make_uuid("guest"), root, "VGPU", 1);
-        scratch_write(folder, "retained.json", file);
-        assert_int_equal(retained_new(&retained, folder, false, NULL), 0);
-        maker.retained = retained;
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                _cleanup_(retained_freep) Retained *retained = NULL;
+                _cleanup_free_ char *text = NULL;
                 DriverReshape reshape = { .consumers = guests };
                 MadeTree made;
 
+                scratch_write(folder, "retained.json", file);
+                assert_int_equal(retained_new(&retained, folder, true, NULL), 0);
+                maker.retained = retained;
                 must_reshape = rows[i].must_reshape;
+                loses_gpus = rows[i].loses_gpus;
                 assert_int_equal(
-                        make(&maker, "host VGPU=4/4", rows[i].moves ? &reshape : NULL, &made, NULL),
+                        make(&maker, rows[i].base, rows[i].moves ? &reshape : NULL, &made, NULL),
                         0);
                 assert_tree(made.tree, rows[i].expected, rows[i].about);
+                text = retained_describe(retained, NULL);
+                assert_int_equal(!text[0], rows[i].ends);
         }
-        must_reshape = false;
+        must_reshape = loses_gpus = false;
 }
 
 /* Writes provider.yaml: an entry for the host, or a file without entries. */
