@@ -649,7 +649,18 @@ static bool is_away(const ReconcileInput *input, const HostDomain *domain)
         return false;
 }
 
-/* Allocations of CLAIM_TYPE_GUEST are those that the agent wrote for an earlier start. */
+/* Returns true if the agent wrote these allocations of a guest, for an earlier start. Without a
+ * type of the consumer, only the project shows that: Placement before microversion 1.38 has no
+ * types. */
+static bool is_own(const Consumer *holding)
+{
+        const char *type = holding->type ? holding->type : "unknown";
+
+        return strcmp(type, CLAIM_TYPE_GUEST) == 0 ||
+               (strcmp(type, "unknown") == 0 && holding->project_id &&
+                strcmp(holding->project_id, CONSUMER_UNKNOWN_ID) == 0);
+}
+
 bool reconcile_adopts(const ReconcileInput *input, const HostDomain *domain)
 {
         const ConsumerRead *answer =
@@ -658,8 +669,7 @@ bool reconcile_adopts(const ReconcileInput *input, const HostDomain *domain)
                         : NULL;
 
         return domain->running || (!input->started_only && !is_away(input, domain)) ||
-               (answer && answer->here &&
-                !(answer->holding && strcmp(answer->holding->type, CLAIM_TYPE_GUEST) == 0));
+               (answer && answer->here && !(answer->holding && is_own(answer->holding)));
 }
 
 /* Orders actions by their rank, so that releases free resources before adoptions and placings need

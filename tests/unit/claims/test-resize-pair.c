@@ -230,17 +230,25 @@ static void test_unread(void **state)
 static void test_unread_guests_that_are_off(void **state)
 {
         static const struct {
-                const char *name, *type;
+                const char *name, *project, *type;
                 bool here, complete, unread, away;
                 const char *actions;
         } rows[] = {
-                { "placed", "unknown", true, true, true, false, "adopt g" },
-                { "placed, and another host had it", "unknown", true, true, true, true, "adopt g" },
-                { "on another host", "unknown", false, true, true, false, "" },
-                { "not all consumers were read", "unknown", true, false, true, false, "" },
-                { "no new database", "unknown", true, true, false, false, "" },
-                { "the agent wrote it for an earlier start", CLAIM_TYPE_GUEST, true, true, true,
-                  false, "" },
+                { "placed", "p", "unknown", true, true, true, false, "adopt g" },
+                { "placed, and another host had it", "p", "unknown", true, true, true, true,
+                  "adopt g" },
+                { "on another host", "p", "unknown", false, true, true, false, "" },
+                { "not all consumers were read", "p", "unknown", true, false, true, false, "" },
+                { "no new database", "p", "unknown", true, true, false, false, "" },
+                { "Placement has no types", "p", NULL, true, true, true, false, "adopt g" },
+                { "the agent wrote it for an earlier start", "p", CLAIM_TYPE_GUEST, true, true,
+                  true, false, "" },
+                { "it did, to a Placement without types", CONSUMER_UNKNOWN_ID, NULL, true, true,
+                  true, false, "" },
+                { "it did, before Placement had types", CONSUMER_UNKNOWN_ID, "unknown", true, true,
+                  true, false, "" },
+                { "a typed consumer without a project", CONSUMER_UNKNOWN_ID, "INSTANCE", true, true,
+                  true, false, "adopt g" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -249,7 +257,9 @@ static void test_unread_guests_that_are_off(void **state)
                 const Uuid away = make_guest('g');
 
                 add_consumer(&placed, 'g', 2);
-                look_set_text(&placed.consumers[0]->type, rows[i].type);
+                look_set_text(&placed.consumers[0]->project_id, rows[i].project);
+                free(placed.consumers[0]->type);
+                placed.consumers[0]->type = rows[i].type ? strdup(rows[i].type) : NULL;
                 placed.answers[0].here = rows[i].here;
                 look_begin(&look);
                 look.input.started_only = true;
