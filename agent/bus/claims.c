@@ -745,6 +745,15 @@ int bus_guest_started(sd_bus_message *call, const BusCaller *caller, const BusCo
         return answer(call, caller, config->claims, &outcome, error);
 }
 
+/* Returns true if the start of the guest failed, or was not reported, before Placement was read for
+ * its claim. Confirmed, the claim is one of a stopped guest, about which the comparison asks
+ * without waiting for its expiry. */
+static bool waits_for_read(const Claim *claim)
+{
+        return claim->state == CLAIM_STATE_CLAIMED && !claim->was_read &&
+               strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0;
+}
+
 /* Notes that the guest has stopped, and ends its claim if claim_is_of_guest_alone(). Then the agent
  * made the claim from the domain, and no other writer made the allocations. A claim that a
  * scheduler placed outlives a stop of its guest. So does one for which Placement was not read: the
@@ -756,18 +765,26 @@ int bus_guest_released(sd_bus_message *call, const BusCaller *caller, const BusC
         Outcome outcome = { .event = CLAIM_EVENT_REMOVED, .what = "released" };
         Claims *claims;
         int r = find_guest(call, config->claims, &claims, &claim, error);
+        bool ends;
 
         if (r >= 0)
                 r = sd_bus_message_read(call, "s", &outcome.reason);
         if (r < 0)
                 return r;
         claim_service_note_stopped(config->claims, &claim->consumer);
-        if (!claim_is_of_guest_alone(claim, config->claims->settings.with_placement))
+        ends = claim_is_of_guest_alone(claim, config->claims->settings.with_placement);
+        if (!ends && !waits_for_read(claim))
                 return sd_bus_reply_method_return(call, NULL);
         outcome.id = claim->id;
         claims_set_author(claims, &caller->author);
-        outcome.result = claim_queue_release(config->queue, claim->id, outcome.reason, false,
-                                             &outcome.words);
+        if (ends) {
+                outcome.result = claim_queue_release(config->queue, claim->id, outcome.reason,
+                                                     false, &outcome.words);
+        } else {
+                outcome.event = CLAIM_EVENT_CHANGED;
+                outcome.what = "kept until Placement is read,";
+                outcome.result = claims_confirm(claims, claim->id, &outcome.words);
+        }
         claims_set_author(claims, NULL);
         return answer(call, caller, config->claims, &outcome, error);
 }

@@ -179,6 +179,26 @@ class TestGuests(HookCase):
         self.place(guest, {})
         wait_until(lambda: self.agent.ctl('sync') and self.agent.claims() == [], 30, 'the end of the claim', step=0.5)
 
+    def test_a_failed_start_keeps_no_claim(self):
+        """QEMU fails after the hook. Placement was not read for the claim, so it stays until Placement has no allocations of it."""
+        self.addCleanup(self.agent.ctl, 'reload')
+        self.addCleanup(self.agent.configure, {'agent': {'claim_mode': None}, 'DEFAULT': {'claim_expiry_time': None}})
+        for options in ({'claim_mode': 'verify'}, {'claim_mode': None}):
+            with self.subTest(**options):
+                self.agent.configure({'agent': options, 'DEFAULT': {'claim_expiry_time': 0}})
+                self.agent.ctl('reload')
+                guest = self.define('vgpu', devices=[self.some_mdev()])
+                if not options['claim_mode']:
+                    self.place(guest, {self.agent.root(): {'VCPU': 1, 'MEMORY_MB': 32}})
+                self.assertNotIn('compute-agent', self.start('vgpu'))
+                if not options['claim_mode']:
+                    self.agent.ctl('sync')
+                    self.claim_of(guest)
+                    self.place(guest, {})
+                wait_until(lambda: self.agent.ctl('sync') and self.agent.claims() == [], 30, 'the end of the claim', step=0.5)
+                self.libvirtd.delete_guests()
+                self.agent.ctl('sync')
+
     def test_started_and_stopped_at_once(self):
         guest = self.define('brief')
         for _ in range(2):
