@@ -153,8 +153,8 @@ static void list_claimed(Claims *claims, ClaimedDevices *claimed, DeviceUpdateIn
         input->n_claimed = claimed->n_items;
 }
 
-/* Removes the devices of claims with a pending write. Placement refuses the write while all of the
- * device is reserved, for example for a guest that starts again. */
+/* Removes the devices of claims that are not written to Placement yet. Placement refuses the write
+ * while all of the device is reserved, for example for a guest that starts again. */
 static void leave_out_unwritten(Claims *claims, UncleanDevices *unclean)
 {
         size_t n = 0;
@@ -164,8 +164,8 @@ static void leave_out_unwritten(Claims *claims, UncleanDevices *unclean)
                 const UncleanDevice *row = &unclean->items[i];
                 bool unwritten = row->state == UNCLEAN_HELD && row->claim != 0 &&
                                  claims_get(claims, row->claim, &claim, NULL) == 0 &&
-                                 (claim->write_state == CLAIM_WRITE_UNSENT ||
-                                  claim->write_state == CLAIM_WRITE_SENT);
+                                 claim->write_state != CLAIM_WRITE_NONE &&
+                                 claim->write_state != CLAIM_WRITE_WRITTEN;
 
                 if (!unwritten)
                         unclean->items[n++] = *row;
