@@ -28,10 +28,10 @@ typedef struct Adoption {
         ResourceRequest request;
         Fit fit;
         DeviceList devices;
-        bool starts;   /* the guest does not run yet: check_clean() applies to its PCI devices */
-        bool writes;   /* the agent writes the claim of a guest that starts to Placement */
-        Layout layout; /* the guest's, without the host CPUs of other claims */
-        int outcome;   /* CLAIM_DONE, or the ClaimOutcome that reterr describes */
+        const ClaimStart *start; /* NULL: the guest exists; check_clean() does not apply */
+        UncleanDevices unclean;  /* for a guest that starts */
+        Layout layout;           /* the guest's, without the host CPUs of other claims */
+        int outcome;             /* CLAIM_DONE, or the ClaimOutcome that reterr describes */
 } Adoption;
 
 static void adoption_done(Adoption *adoption)
@@ -39,6 +39,7 @@ static void adoption_done(Adoption *adoption)
         resource_request_done(&adoption->request);
         fit_done(&adoption->fit);
         device_list_done(&adoption->devices);
+        unclean_devices_done(&adoption->unclean);
         layout_done(&adoption->layout);
 }
 
@@ -155,14 +156,9 @@ int claims_hold_pci(Claims *claims, const HostPci *pci, Fit *fit, DeviceList *de
  * guest where no cleaning can become due (ClaimsRules.gives_unclean). */
 static int check_clean(const Adoption *adoption, const char *address, Error *reterr)
 {
-        _cleanup_(unclean_devices_done) UncleanDevices unclean = { 0 };
-        const UncleanDevice *row;
+        const UncleanDevice *row = unclean_devices_find(&adoption->unclean, address);
         char words[UNCLEAN_WORDS_SIZE];
-        int r = adoption->starts ? claims_list_unclean(adoption->claims, &unclean, reterr) : 0;
 
-        if (r < 0)
-                return r;
-        row = unclean_devices_find(&unclean, address);
         if (!row ||
             (row->state == UNCLEAN_HELD && (adoption->claims->rules.gives_unclean ||
                                             uuid_equal(&row->consumer, &adoption->domain->uuid))))
@@ -208,7 +204,7 @@ static int find_partition(Adoption *adoption, const DeviceSet *set, const char *
         for (size_t i = 0; device_set_device(set, i); i++)
                 if (taken_has(&taken, device_set_device(set, i)))
                         device_set_take(set, &use, device_set_device(set, i));
-        if (adoption->starts)
+        if (adoption->start)
                 taken_mark_set(&taken, adoption->claims->facts, set, &use);
         if (!partition)
                 error_setf(reterr, EEXIST, "its devices of %s are no partition", set->name);
@@ -339,8 +335,27 @@ static int collect(Adoption *adoption, Error *reterr)
         return collect_devices(adoption, &group->resources, reterr);
 }
 
-/* Returns the inventory of a piece. A device that is withheld counts with its total: the domain
- * names it, so the claims and check_clean() decide, and a cordon stops no guest. */
+/* Returns true if a reservation of all of the device does not concern the guest: a cordon stops no
+ * guest, and neither does the cleaning after this guest. The devices of an earlier claim, and those
+ * of a server that Nova builds, can be reserved for this guest. An existing guest has its device.
+ */
+static bool can_have_reserved(const Adoption *adoption, const ClaimDevice *device)
+{
+        const ClaimStart *start = adoption->start;
+
+        if (!start ||
+            (start->cordoned && string_set_contains(start->cordoned, device->provider.text)) ||
+            unclean_devices_find(&adoption->unclean, device->address) ||
+            host_facts_has_folder(adoption->claims->facts, &adoption->domain->uuid))
+                return true;
+        for (size_t i = 0; start->earlier && i < start->earlier->n_devices; i++)
+                if (uuid_equal(&start->earlier->devices[i].provider, &device->provider))
+                        return true;
+        return false;
+}
+
+/* Returns the inventory of a piece. A device that is withheld counts with its total if the guest
+ * can have it: the domain names it, so the claims and check_clean() decide. */
 static Inventory inventory_of(const Adoption *adoption, const FitPiece *piece)
 {
         const Provider *provider = adoption->claims->view->tree->providers[piece->provider];
@@ -348,7 +363,8 @@ static Inventory inventory_of(const Adoption *adoption, const FitPiece *piece)
 
         for (size_t i = 0; i < adoption->devices.n_devices; i++)
                 if (uuid_equal(&adoption->devices.devices[i].provider, &provider->uuid) &&
-                    ret.reserved >= ret.total)
+                    ret.reserved >= ret.total &&
+                    can_have_reserved(adoption, &adoption->devices.devices[i]))
                         ret.reserved = 0;
         return ret;
 }
@@ -389,11 +405,11 @@ static void check_capacity(Adoption *adoption, bool all_rules, Error *reterr)
 static int must_be_written(const Adoption *adoption, bool *ret, Error *reterr)
 {
         ClaimRemoval left;
-        int r = adoption->starts ? 0
-                                 : claims_next_removal(adoption->claims, 0, &adoption->domain->uuid,
-                                                       &left, reterr);
+        int r = adoption->start ? 0
+                                : claims_next_removal(adoption->claims, 0, &adoption->domain->uuid,
+                                                      &left, reterr);
 
-        *ret = adoption->starts ? adoption->writes : r == 0;
+        *ret = adoption->start ? adoption->start->writes : r == 0;
         return MIN(r, 0);
 }
 
@@ -496,15 +512,15 @@ static const char *find_uncounted(const Adoption *adoption)
         return NULL;
 }
 
-int claims_prepare_new(Claims *claims, const HostDomain *domain, bool writes, Claim **ret,
-                       Error *reterr)
+int claims_prepare_new(Claims *claims, const ClaimStart *start, Claim **ret, Error *reterr)
 {
-        _cleanup_(adoption_done) Adoption adoption = {
-                .claims = claims, .domain = domain, .starts = true, .writes = writes
-        };
+        _cleanup_(adoption_done)
+                Adoption adoption = { .claims = claims, .domain = start->domain, .start = start };
         const char *uncounted;
         int r = store_load_view(claims, reterr);
 
+        if (r == 0)
+                r = claims_list_unclean(claims, &adoption.unclean, reterr);
         if (r < 0)
                 return r;
         r = collect(&adoption, reterr);

@@ -43,11 +43,17 @@ size_t claims_find_pci_provider(const Claims *claims, const HostPci *pci);
  * if there is one. */
 int claims_is_pci_claimed(Claims *claims, const char *address, Error *reterr);
 
-/* Makes one attempt for a guest that is about to start and has no claim. Stores nothing unless all
- * of it fits. writes: the agent must write the claim to Placement. Returns CLAIM_E_RACE if the
- * caller must retry. */
-int claims_prepare_new(Claims *claims, const HostDomain *domain, bool writes, Claim **ret,
-                       Error *reterr);
+/* A guest that is about to start. All pointers are borrowed. */
+typedef struct ClaimStart {
+        const HostDomain *domain;
+        const StringSet *cordoned; /* uuids of the providers with cordons; NULL: none */
+        const Claim *earlier;      /* claim of an earlier start, which has ended; NULL: none */
+        bool writes;               /* the agent must write the claim to Placement */
+} ClaimStart;
+
+/* Makes one attempt for a guest that has no claim. Stores nothing unless all of it fits. Returns
+ * CLAIM_E_RACE if the caller must retry. */
+int claims_prepare_new(Claims *claims, const ClaimStart *start, Claim **ret, Error *reterr);
 
 /* Adds the devices that claims and guests have, and those that are not clean. */
 int claims_taken(Claims *claims, Taken *ret, Error *reterr);

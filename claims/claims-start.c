@@ -43,51 +43,52 @@ static int find_earlier_claim(Claims *claims, const HostDomain *domain, Claim **
         return MIN(r, 0);
 }
 
-static int prepare_once(Claims *claims, const HostDomain *domain, bool writes, Claim **ret,
-                        Error *reterr)
+static int prepare_once(Claims *claims, const ClaimStart *start, Claim **ret, Error *reterr)
 {
-        int r = claims_find(claims, &domain->uuid, false, ret, reterr);
+        int r = claims_find(claims, &start->domain->uuid, false, ret, reterr);
 
-        return r == CLAIM_E_NOT_FOUND ? claims_prepare_new(claims, domain, writes, ret, reterr) : r;
+        return r == CLAIM_E_NOT_FOUND ? claims_prepare_new(claims, start, ret, reterr) : r;
 }
 
-static int prepare(Claims *claims, const HostDomain *domain, bool writes, Claim **ret,
-                   Error *reterr)
+static int prepare(Claims *claims, const ClaimStart *start, Claim **ret, Error *reterr)
 {
         ClaimAttempts attempts = { .claims = claims };
 
         while (claims_attempt(&attempts, reterr))
-                attempts.result = prepare_once(claims, domain, writes, ret, reterr);
+                attempts.result = prepare_once(claims, start, ret, reterr);
         return attempts.result;
 }
 
 /* Replaces the earlier claim in one transaction, so that a refusal keeps it. Frees *earlier if it
  * has ended already. If another writer made the guest's allocations, or can have made them, the
  * agent does not write the new claim: it outlives a stop of the guest, too. */
-static int replace(Claims *claims, const HostDomain *domain, Claim **earlier, Claim **ret,
-                   Error *reterr)
+static int replace(Claims *claims, ClaimStart *start, Claim **earlier, Claim **ret, Error *reterr)
 {
-        bool writes = claims->rules.writes_guests &&
-                      (claim_is_of_guest_alone(*earlier, true) || (*earlier)->is_unallocated);
         _cleanup_(claim_freep) Claim *claim = NULL;
         int r = claims_begin_group(claims, reterr);
 
         if (r < 0)
                 return r;
+        start->writes = start->writes &&
+                        (claim_is_of_guest_alone(*earlier, true) || (*earlier)->is_unallocated);
         r = claims_release(claims, (*earlier)->id, "its guest starts again", reterr);
         if (r == CLAIM_E_NOT_FOUND)
                 *earlier = claim_free(*earlier);
+        start->earlier = *earlier;
         if (r >= 0)
-                r = prepare(claims, domain, writes, &claim, reterr);
+                r = prepare(claims, start, &claim, reterr);
         r = claims_end_group(claims, r, reterr);
         if (r == CLAIM_DONE)
                 *ret = TAKE_PTR(claim);
         return r;
 }
 
-int claims_prepare(Claims *claims, const HostDomain *domain, Claim **ret_claim, Claim **ret_ended,
-                   Error *reterr)
+int claims_prepare(Claims *claims, const HostDomain *domain, const StringSet *cordoned,
+                   Claim **ret_claim, Claim **ret_ended, Error *reterr)
 {
+        ClaimStart start = { .domain = domain,
+                             .cordoned = cordoned,
+                             .writes = claims->rules.writes_guests };
         _cleanup_(claim_freep) Claim *earlier = NULL;
         int r;
 
@@ -95,10 +96,8 @@ int claims_prepare(Claims *claims, const HostDomain *domain, Claim **ret_claim, 
                 return error_setf(reterr, EAGAIN, "The host was not polled yet");
         r = find_earlier_claim(claims, domain, &earlier, reterr);
         if (r < 0 || !earlier)
-                return r < 0 ? r
-                             : prepare(claims, domain, claims->rules.writes_guests, ret_claim,
-                                       reterr);
-        r = replace(claims, domain, &earlier, ret_claim, reterr);
+                return r < 0 ? r : prepare(claims, &start, ret_claim, reterr);
+        r = replace(claims, &start, &earlier, ret_claim, reterr);
         if (r == CLAIM_DONE)
                 *ret_ended = TAKE_PTR(earlier);
         return r;

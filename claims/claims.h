@@ -163,9 +163,12 @@ int claims_claim_starting(Claims *claims, const ClaimPlacing *placing, const Str
  * does, but only if all of it fits, with exactly the devices and host CPUs that the domain names.
  * PCI devices that the host does not count are left out. All terms of the inventories count, and
  * each class must be counted here (CLAIM_E_UNKNOWN_CLASS). A PCI device that is not clean is
- * CLAIM_E_CONFLICT, unless this guest had it last and its cleaning is not due. The claim is of
- * CLAIM_TYPE_GUEST, and expires unless it is confirmed. The rules do not reject it, but decide
- * whether it must be written to Placement.
+ * CLAIM_E_CONFLICT, unless this guest had it last and its cleaning is not due. A device that is
+ * reserved as a whole is refused, with three exceptions. A cordon stops no guest: cordoned has the
+ * uuids of the providers with cordons (NULL: none). A guest can have the device that it had last.
+ * Nova reserves devices for a server that it builds, which has a folder in instances_path. The
+ * claim is of CLAIM_TYPE_GUEST, and expires unless it is confirmed. The rules do not reject it, but
+ * decide whether it must be written to Placement.
  *
  * If another caller made a claim for the consumer, that claim is kept and yielded. So is the claim
  * of a running guest, and a claim of claims_claim_starting() that has the devices of the domain. A
@@ -173,8 +176,8 @@ int claims_claim_starting(Claims *claims, const ClaimPlacing *placing, const Str
  * yielded in ret_ended (owned by the caller). It stays if the call fails. ret_ended is unchanged if
  * no claim was ended, and ret_claim unless the result is CLAIM_DONE. Returns -EAGAIN before
  * claims_set_facts(). Cannot be called in a group. */
-int claims_prepare(Claims *claims, const HostDomain *domain, Claim **ret_claim, Claim **ret_ended,
-                   Error *reterr);
+int claims_prepare(Claims *claims, const HostDomain *domain, const StringSet *cordoned,
+                   Claim **ret_claim, Claim **ret_ended, Error *reterr);
 
 /* Checks a living claim again. Candidates are claims of another boot, without the devices that they
  * should name, without the cells of their guest, or with other host CPUs than their guest.

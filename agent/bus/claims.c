@@ -652,6 +652,21 @@ static int reply_prepared(sd_bus_message *call, const BusCaller *caller, const B
                        : bus_claims_error(config->claims, error, r, &words);
 }
 
+/* Adds the uuids of the providers that have a cordon. */
+static int list_cordoned(const BusConfig *config, StringSet *ret)
+{
+        const ProviderTree *tree = config->claims->tree;
+
+        for (size_t i = 0; tree && i < tree->n_providers; i++) {
+                const Uuid *uuid = &tree->providers[i]->uuid;
+
+                if (cordon_covers(config->cordon, tree, &config->root, uuid) &&
+                    string_set_add(ret, uuid->text) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
 int bus_prepare_guest(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
                       sd_bus_error *error)
 {
@@ -660,12 +675,15 @@ int bus_prepare_guest(sd_bus_message *call, const BusCaller *caller, const BusCo
         _cleanup_(claim_freep) Claim *claim = NULL, *ended = NULL;
         _cleanup_(guest_done) Guest guest = { 0 };
         uint64_t begin_usec = clock_usec(CLOCK_REALTIME);
+        _cleanup_(string_set_done) StringSet cordoned = STRING_SET_INIT;
         Error words = ERROR_NULL;
         Claims *claims;
         int r;
 
         if (!facts)
                 return sd_bus_error_setf(error, BUS_ERROR_NOT_READY, "The host was not polled yet");
+        if (list_cordoned(config, &cordoned) < 0)
+                return -ENOMEM;
         r = read_guest(call, facts, &guest, &words);
         if (r < 0)
                 return bus_claims_error(service, error, r == -ENOMEM ? r : -EINVAL, &words);
@@ -673,7 +691,7 @@ int bus_prepare_guest(sd_bus_message *call, const BusCaller *caller, const BusCo
         if (r < 0)
                 return r;
         claims_set_author(claims, &caller->author);
-        r = claims_prepare(claims, &guest.facts, &claim, &ended, &words);
+        r = claims_prepare(claims, &guest.facts, &cordoned, &claim, &ended, &words);
         claims_set_author(claims, NULL);
         if (ended) {
                 log_change(caller, ended, "", "ended for guest %s, which starts again,",

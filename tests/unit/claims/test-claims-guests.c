@@ -526,7 +526,7 @@ static int prepare(Fixture *fixture, FactsFixture *facts, char letter, uint64_t 
         guest->vcpus = vcpus;
         guest->running = false;
         fixture->error = ERROR_NULL;
-        return claims_prepare(fixture->claims, guest, ret, ret_ended, &fixture->error);
+        return claims_prepare(fixture->claims, guest, NULL, ret, ret_ended, &fixture->error);
 }
 
 /* The hook keeps a claim that was made for this start, and replaces it for another device. */
@@ -736,22 +736,40 @@ static void test_a_refused_start_ends_no_claim(void **state)
         assert_store_sane(fixture->path);
 }
 
-/* A cordon does not stop guests. Reserved CPUs do: the domain does not name them. */
+/* A cordon does not stop guests. Reserved CPUs do: the domain does not name them. So does a device
+ * that another writer reserved, for example after its last guest, but not for a server of Nova. */
 static void test_a_guest_starts_with_a_withheld_device(void **state)
 {
         Fixture *fixture = *state;
-        _cleanup_(claim_freep) Claim *claim = NULL, *adopted = NULL;
-        Claim *none = NULL, *ended = NULL;
+        _cleanup_(claim_freep) Claim *claim = NULL, *again = NULL, *adopted = NULL, *ended = NULL,
+                                     *built = NULL;
+        _cleanup_(string_set_done) StringSet cordoned = STRING_SET_INIT;
+        const Uuid server = make_guest('n');
+        Claim *none = NULL;
         FactsFixture facts;
 
         open_host(fixture, &facts);
-        fixture_set_host(fixture, "host VCPU=8 MEMORY_MB=4096; host_a<host VGPU=2/2");
-        assert_int_equal(prepare(fixture, &facts, 'g', 2, "1", &claim, &ended), CLAIM_DONE);
+        fixture_set_host(fixture, "host VCPU=8 MEMORY_MB=4096; host_a<host VGPU=3/3");
+        assert_int_equal(prepare(fixture, &facts, 'g', 2, "1", &none, &ended), CLAIM_E_NO_CAPACITY);
+        assert_text(fixture->error.text, "VGPU: 1 requested, but 0 of 0 are free on host_a");
+        assert_int_equal(string_set_add(&cordoned, make_uuid("host_a").text), 1);
+        assert_int_equal(claims_prepare(fixture->claims, &facts.domains[0], &cordoned, &claim,
+                                        &ended, &fixture->error),
+                         CLAIM_DONE);
         assert_true(claim_has_mdev(claim, &facts.mdevs[0].uuid));
+        /* The guest had the device at its last start. */
+        free(run_sql(fixture->path, "UPDATE claims SET state = 'confirmed', expires_usec = 0"));
+        assert_int_equal(prepare(fixture, &facts, 'g', 2, "1", &again, &ended), CLAIM_DONE);
+        assert_int_equal(ended->id, claim->id);
+        ended = claim_free(ended);
+        facts.facts.folders = &server;
+        facts.facts.n_folders = 1;
+        assert_int_equal(prepare(fixture, &facts, 'n', 2, "3", &built, &ended), CLAIM_DONE);
+        assert_int_equal(claims_release(fixture->claims, built->id, "", NULL), CLAIM_DONE);
         facts_guest(&facts, 'h', "3");
         assert_int_equal(claims_adopt(fixture->claims, &facts.domains[1], &adopted, NULL),
                          CLAIM_DONE);
-        fixture_set_host(fixture, "host VCPU=8/8 MEMORY_MB=4096; host_a<host VGPU=2/2");
+        fixture_set_host(fixture, "host VCPU=8/8 MEMORY_MB=4096; host_a<host VGPU=3/3");
         assert_int_equal(prepare(fixture, &facts, 'k', 2, "", &none, &ended), CLAIM_E_NO_CAPACITY);
         assert_text(fixture->error.text, "VCPU: 2 requested, but 0 of 0 are free on host");
         assert_store_sane(fixture->path);
@@ -780,8 +798,9 @@ static void test_scheduler_keeps_its_claim(void **state)
         facts_guest(&facts, 'k', "");
         assert_int_equal(claims_adopt(fixture->claims, &facts.domains[0], &adopted, NULL),
                          CLAIM_DONE);
-        assert_int_equal(claims_prepare(fixture->claims, &facts.domains[0], &claim, &ended, NULL),
-                         CLAIM_DONE);
+        assert_int_equal(
+                claims_prepare(fixture->claims, &facts.domains[0], NULL, &claim, &ended, NULL),
+                CLAIM_DONE);
         assert_null(ended);
         assert_int_equal(claim->id, adopted->id);
 }

@@ -220,23 +220,30 @@ static void test_a_guest_starts_with_its_own_device_only(void **state)
         guest = add_guest(&host, 'g');
         stranger = add_guest(&host, 'h');
         host.facts.n_domains = 0;
-        assert_int_equal(claims_prepare(fixture->claims, guest, &first, &ended, NULL), CLAIM_DONE);
+        /* Another program reserved the device after its last guest, which had no claim here. */
+        fixture_set_host(fixture, RESERVED);
+        assert_int_equal(claims_prepare(fixture->claims, guest, NULL, &first, &ended, NULL),
+                         CLAIM_E_NO_CAPACITY);
+        fixture_set_host(fixture, HOST);
+        assert_int_equal(claims_prepare(fixture->claims, guest, NULL, &first, &ended, NULL),
+                         CLAIM_DONE);
         fixture_set_host(fixture, RESERVED);
         assert_int_equal(claims_release(fixture->claims, first->id, "", NULL), 0);
-        assert_int_equal(claims_prepare(fixture->claims, stranger, &other, &ended, &error),
+        assert_int_equal(claims_prepare(fixture->claims, stranger, NULL, &other, &ended, &error),
                          CLAIM_E_CONFLICT);
         assert_text(error.text,
                     "PCI device " A " is not clean: its guest is not proved to be gone");
-        assert_int_equal(claims_prepare(fixture->claims, guest, &again, &ended, NULL), CLAIM_DONE);
+        assert_int_equal(claims_prepare(fixture->claims, guest, NULL, &again, &ended, NULL),
+                         CLAIM_DONE);
         assert_int_equal(claims_release(fixture->claims, again->id, "", NULL), 0);
         again = claim_free(again);
         row = find_row(fixture, A);
         set_state(fixture, &row, UNCLEAN_HELD, UNCLEAN_DIRTY);
-        assert_int_equal(claims_prepare(fixture->claims, guest, &again, &ended, &error),
+        assert_int_equal(claims_prepare(fixture->claims, guest, NULL, &again, &ended, &error),
                          CLAIM_E_CONFLICT);
         assert_text(error.text, "is not clean: cleaning since 1970-01-01 00:00:00 UTC");
         set_state(fixture, &row, UNCLEAN_DIRTY, UNCLEAN_FAILED);
-        assert_int_equal(claims_prepare(fixture->claims, guest, &again, &ended, &error),
+        assert_int_equal(claims_prepare(fixture->claims, guest, NULL, &again, &ended, &error),
                          CLAIM_E_CONFLICT);
         assert_text(error.text, "cleaning failed at 1970-01-01 00:00:00 UTC: no proof");
 }
