@@ -705,23 +705,20 @@ static bool is_move_of(const Work *work, const Consumer *consumer, const HostDom
                size.memory_mb == domain->memory_mb;
 }
 
-/* A guest that gets a claim can be moving to another host. For each such guest, marks one consumer
- * that can be its migration. place_consumers() makes no claim of this consumer, because the claim
- * of the guest counts its amounts. */
+/* A guest can be moving to another host. For each such guest, marks one consumer that can be its
+ * migration. place_consumers() makes no claim of this consumer, because the claim of the guest
+ * counts its amounts. A guest that is off and gets no claim needs its devices if it comes back. */
 static void mark_migrations(const Work *work, bool *counted)
 {
-        for (size_t i = 0; !work->input->recorded && i < work->input->facts->n_domains; i++) {
-                const HostDomain *domain = &work->input->facts->domains[i];
-                bool adopts = reconcile_adopts(work->input, domain);
-
-                for (size_t j = 0; adopts && j < work->input->n_answers; j++) {
+        for (size_t i = 0; !work->input->recorded && i < work->input->facts->n_domains; i++)
+                for (size_t j = 0; j < work->input->n_answers; j++) {
                         if (counted[j] || !work->input->answers[j].here ||
-                            !is_move_of(work, work->input->answers[j].holding, domain))
+                            !is_move_of(work, work->input->answers[j].holding,
+                                        &work->input->facts->domains[i]))
                                 continue;
                         counted[j] = true;
                         break;
                 }
-        }
 }
 
 /* Adds an action for each consumer with allocations here that has neither a claim nor a guest, and

@@ -288,7 +288,7 @@ static void test_unread_migration(void **state)
                 { "unknown", "adopt g", .off = false },
                 { "MIGRATION", "adopt g", .off = false },
                 { "INSTANCE", "adopt g, place ", .off = false },
-                { "MIGRATION", "place ", .off = true },
+                { "MIGRATION", "", .off = true },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -311,7 +311,9 @@ static void test_unread_migration(void **state)
                 facts_guest(&look.facts, 'g', "")->running = !rows[i].off;
                 look_run(&look);
                 if (strncmp(look.actions, rows[i].actions, strlen(rows[i].actions)) != 0 ||
-                    look.result.n_actions != (strchr(rows[i].actions, ',') ? 2 : 1))
+                    look.result.n_actions != (!rows[i].actions[0]            ? 0
+                                              : strchr(rows[i].actions, ',') ? 2
+                                                                             : 1))
                         fail_msg("%s: %s", rows[i].type, look.actions);
         }
 }
