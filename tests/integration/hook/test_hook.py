@@ -193,7 +193,6 @@ class TestGuests(HookCase):
                 self.assertNotIn('compute-agent', self.start('vgpu'))
                 if not options['claim_mode']:
                     self.agent.ctl('sync')
-                    self.claim_of(guest)
                     self.place(guest, {})
                 wait_until(lambda: self.agent.ctl('sync') and self.agent.claims() == [], 30, 'the end of the claim', step=0.5)
                 self.libvirtd.delete_guests()
