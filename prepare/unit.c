@@ -190,12 +190,13 @@ static char *make_name(const char *template, const char *instance)
 
 typedef enum UnitState {
         UNIT_ENDED,
-        UNIT_RUNS,  /* "activating", as a oneshot service is while it runs, or not known */
-        UNIT_STOPS, /* "deactivating": its processes were told to end, or ExecStopPost= runs */
+        UNIT_RETRIES, /* it failed, and systemd starts it again after RestartSec= */
+        UNIT_RUNS,    /* "activating", as a oneshot service is while it runs, or not known */
+        UNIT_STOPS,   /* "deactivating": its processes were told to end, or ExecStopPost= runs */
 } UnitState;
 
-/* Asks systemd for the state of a unit. One that failed and waits for its Restart= is "activating"
- * too, but does not run. */
+/* Asks systemd for the state of a unit. One that failed and waits for its Restart= is "activating",
+ * too. */
 static UnitState find_state(const char *unit)
 {
         char *argv[] = { (char *)"systemctl", (char *)"show",
@@ -206,11 +207,10 @@ static UnitState find_state(const char *unit)
                 return UNIT_RUNS;
         if (has_line(text, "ActiveState=deactivating"))
                 return UNIT_STOPS;
-        return has_line(text, "ActiveState=activating") &&
-                               !has_prefix(text,
-                                           "SubState=auto-restart") /* or auto-restart-queued */
-                       ? UNIT_RUNS
-                       : UNIT_ENDED;
+        if (!has_line(text, "ActiveState=activating"))
+                return UNIT_ENDED;
+        return has_prefix(text, "SubState=auto-restart") /* or auto-restart-queued */ ? UNIT_RETRIES
+                                                                                      : UNIT_RUNS;
 }
 
 bool prepare_unit_runs(const char *template, const char *instance)
@@ -267,7 +267,7 @@ PrepareUnitEnd prepare_unit_look(const char *unit, pid_t *pid, uint64_t until_us
         if (system_stops())
                 return PREPARE_UNIT_STOPPED;
         state = find_state(unit);
-        if (state == UNIT_ENDED)
+        if (state == UNIT_ENDED || state == UNIT_RETRIES)
                 return PREPARE_UNIT_FAILED;
         if (late || (state == UNIT_STOPS ? start_pause(pid) : start_systemctl(unit, pid)) < 0)
                 return PREPARE_UNIT_LATE;

@@ -20,8 +20,8 @@
 int prepare_unit_start(const char *template, const char *instance, char **ret_unit, pid_t *ret,
                        Error *reterr);
 
-/* Returns true if systemd says that this unit runs or stops, or gives no answer. Blocks for about
- * 10 s at most. */
+/* Returns true if systemd says that this unit runs, stops or will start again by its Restart=, or
+ * gives no answer. Blocks for about 10 s at most. */
 bool prepare_unit_runs(const char *template, const char *instance);
 
 typedef enum PrepareUnitEnd {

@@ -224,7 +224,8 @@ static CordonState get_cordon(const Cleaner *cleaner, const TrackerView *host,
  * server that gets the device starts while a unit works on it. The allocation of its last consumer
  * does not count, because it can outlive the claim. The mirror is the evidence: it shows a
  * reservation after the answer to its write, which Placement refuses if the provider changed since
- * it was read. A retired host has no provider in Placement. text: memory for the reason. */
+ * it was read. A retired host has no provider in Placement, unless [agent] nova leaves the tree to
+ * nova-compute. text: memory for the reason. */
 static const char *find_wait(const Cleaner *cleaner, const TrackerView *host,
                              const UncleanDevice *row, const LedgerDevice *expected,
                              char text[static UNCLEAN_REASON_SIZE])
@@ -233,7 +234,8 @@ static const char *find_wait(const Cleaner *cleaner, const TrackerView *host,
         char holders[RETAINED_HOLDERS_MAX];
         const Provider *provider;
 
-        if (!host->retained || cordon_view(cleaner->config.cordon).is_retired)
+        if (!host->retained || (cordon_view(cleaner->config.cordon).is_retired &&
+                                !nova_mode_refuses(host->nova, NOVA_ACTION_PUBLISH)))
                 return NULL; /* without Placement */
         if (why || !host->mirror)
                 return why ? why : "Placement was not read yet";

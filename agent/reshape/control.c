@@ -91,7 +91,7 @@ struct ReshapeControl {
         ReshapeKind asked_kind;
         EventAuthor asked_by; /* "": not known */
         bool is_made;      /* the last requested reshape has ended, and Placement has its shape */
-        bool is_undo_lost; /* the last undo has no answer, and its image is the pending one */
+        bool is_undo_lost; /* the pending image is that of an undo without an answer yet */
         StringSet kept;    /* classes that the last reshape could not move */
         Error blocked;     /* why the classes in kept could not be moved (DriverReshape.blocked) */
         ReshapeState state;
@@ -148,12 +148,9 @@ ReshapeControl *reshape_control_free(ReshapeControl *control)
 
 void reshape_control_inherit(ReshapeControl *control, ReshapeControl *before)
 {
-        const Reshaper *running = before->reshaper;
-
         control->kept = TAKE_STRUCT(before->kept);
         control->blocked = before->blocked;
-        control->is_undo_lost =
-                running && running->moves ? running->kind == RESHAPE_UNDO : before->is_undo_lost;
+        control->is_undo_lost = before->is_undo_lost;
         control->state.error = before->state.error;
         control->state.image = TAKE_STRUCT(before->state.image);
 }
@@ -281,13 +278,12 @@ static bool is_try_of_start(const Reshaper *reshaper, int result)
                                  !report_outcome_is_away(result);
 }
 
-/* Notes whether Placement can have made an undo whose answer is lost. A reshape without a decision,
+/* Notes whether Placement can have made an undo whose answer is lost. An undo without a decision,
  * and a cancelled one, change nothing: the pending image stays the same. */
 static void note_lost_undo(const Reshaper *reshaper, int result)
 {
-        if (reshaper->image.after.tree && reshaper->kind != RESHAPE_SHOW && result != -ECANCELED)
-                reshaper->control->is_undo_lost =
-                        reshaper->kind == RESHAPE_UNDO && report_outcome_is_away(result);
+        if (reshaper->kind == RESHAPE_UNDO && reshaper->image.after.tree && result != -ECANCELED)
+                reshaper->control->is_undo_lost = report_outcome_is_away(result);
 }
 
 /* Ends the reshape and calls the done function of its caller. Frees the reshaper before that call,
@@ -535,6 +531,8 @@ static int publish(Reshaper *reshaper, const Allocations *consumers, Error *rete
         }
         if (consumers && (r = save_image(reshaper, reterr)) < 0)
                 return r;
+        if (consumers)
+                reshaper->control->is_undo_lost = reshaper->kind == RESHAPE_UNDO;
         reshaper->moves = consumers;
         r = reporter_publish(reshaper->reporter, reshaper->image.after.tree, consumers,
                              on_published, reshaper);
@@ -627,14 +625,16 @@ static void finish_lost_undo(Reshaper *reshaper)
 }
 
 /* Keeps the image of an earlier round only if Placement has its shape, and settles its file before
- * this round withholds what was open in the request. */
+ * this round withholds what was open in the request. The file of a lost undo stays pending for
+ * load_undo(). A round without a decision has only a tree in the image. */
 static void settle_round(Reshaper *reshaper)
 {
         const ProviderTree *tree = reporter_tree(reshaper->reporter);
+        const ReshapeImage *image = &reshaper->image;
 
-        if (reshaper->control->state_dir)
+        if (reshaper->control->state_dir && !reshaper->control->is_undo_lost)
                 settle_image(reshaper->control->state_dir, tree);
-        if (!reshaper->image.after.tree || !reshape_image_is_reached(&reshaper->image, tree))
+        if (!image->before.tree || !image->after.tree || !reshape_image_is_reached(image, tree))
                 reshape_image_done(&reshaper->image);
 }
 

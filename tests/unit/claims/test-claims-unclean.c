@@ -262,12 +262,12 @@ static void test_another_guest_starts_where_nothing_is_reserved(void **state)
         stranger = add_guest(&host, 'h');
         host.facts.n_domains = 0;
         claims_set_rules(fixture->claims, &(ClaimsRules){ .gives_unclean = true });
-        assert_int_equal(claims_prepare(fixture->claims, guest, &first, &ended, NULL), CLAIM_DONE);
+        assert_int_equal(claims_prepare(fixture->claims, guest, NULL, &first, &ended, NULL), CLAIM_DONE);
         /* A living claim keeps its device. */
-        assert_int_equal(claims_prepare(fixture->claims, stranger, &other, &ended, NULL),
+        assert_int_equal(claims_prepare(fixture->claims, stranger, NULL, &other, &ended, NULL),
                          CLAIM_E_CONFLICT);
         assert_int_equal(claims_release(fixture->claims, first->id, "", NULL), 0);
-        assert_int_equal(claims_prepare(fixture->claims, stranger, &other, &ended, NULL),
+        assert_int_equal(claims_prepare(fixture->claims, stranger, NULL, &other, &ended, NULL),
                          CLAIM_DONE);
         row = find_row(fixture, A);
         assert_int_equal(row.claim, other->id);
@@ -275,7 +275,7 @@ static void test_another_guest_starts_where_nothing_is_reserved(void **state)
         /* A unit that runs keeps the device from each guest. */
         assert_int_equal(claims_release(fixture->claims, other->id, "", NULL), 0);
         set_state(fixture, &row, UNCLEAN_HELD, UNCLEAN_DIRTY);
-        assert_int_equal(claims_prepare(fixture->claims, guest, &again, &ended, NULL),
+        assert_int_equal(claims_prepare(fixture->claims, guest, NULL, &again, &ended, NULL),
                          CLAIM_E_CONFLICT);
 }
 

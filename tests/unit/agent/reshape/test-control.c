@@ -352,9 +352,11 @@ static void test_a_round_without_moves_drops_an_earlier_decision(void **state)
         static const struct {
                 const char *now; /* tree of Placement after the conflict */
                 bool kept, closes;
-        } rows[] = { { "host VCPU=8", false, false },
-                     { AFTER, true, false },
-                     { AFTER, true, true } };
+                unsigned n_conflicts;
+        } rows[] = { { "host VCPU=8", false, false, 1 },
+                     { "host VCPU=8", false, false, 2 },
+                     { AFTER, true, false, 1 },
+                     { AFTER, true, true, 1 } };
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
                 const ReshapeState *kept;
@@ -363,14 +365,16 @@ static void test_a_round_without_moves_drops_an_earlier_decision(void **state)
                 assert_int_equal(set_up(NULL), 0);
                 begin_control(true);
                 kept = reshape_control_get_state(world.control);
-                fake_reporter.publishes.results[0] = REPORT_E_CONFLICT;
+                for (unsigned j = 0; j < rows[i].n_conflicts; j++)
+                        fake_reporter.publishes.results[j] = REPORT_E_CONFLICT;
                 world.closes = rows[i].closes;
                 begin_reshape();
                 await_requests("RHS");
                 provider_tree_free(fake_reporter.mirror);
                 fake_reporter.mirror = make_tree(rows[i].now);
                 await_end();
-                assert_string_equal(fake_reporter.did, "RHSRW");
+                assert_string_equal(fake_reporter.did,
+                                    rows[i].n_conflicts > 1 ? "RHSRWRW" : "RHSRW");
                 assert_int_equal(world.result, 0);
                 assert_non_null(kept->image.after.tree);
                 assert_int_equal(kept->image.after.consumers != NULL, rows[i].kept);
@@ -626,6 +630,28 @@ static void test_a_lost_answer_of_an_undo_before_a_reload(void **state)
         assert_mirror(BEFORE);
 }
 
+/* A reshape that is only shown does not settle the image of the undo. */
+static void test_a_lost_answer_of_an_undo_before_a_show(void **state)
+{
+        begin_control(true);
+        run();
+        hold("gpu");
+        reshape_control_ask(world.control, RESHAPE_UNDO, NULL);
+        fake_reporter.publishes = (FakeAnswers){ .results = { REPORT_E_UNREACHABLE } };
+        begin_reshape();
+        await_requests("RHS");
+        become(BEFORE, "host");
+        await_end();
+        reshape_control_ask(world.control, RESHAPE_SHOW, NULL);
+        run();
+        assert_true(has_file("reshape-pending.json"));
+        reshape_control_ask(world.control, RESHAPE_UNDO, NULL);
+        run();
+        assert_string_equal(fake_reporter.did, "R");
+        assert_int_equal(world.result, 0);
+        assert_mirror(BEFORE);
+}
+
 /* The reload comes before the answer: of an undo, and of the reshape after a lost undo. */
 static void test_a_reload_before_an_answer(void **state)
 {
@@ -799,5 +825,6 @@ TEST_MAIN_WITH(set_up, tear_down, test_conditions_of_a_reshape, test_an_error_en
                test_the_image_stays_until_the_claims_follow, test_undo,
                test_a_lost_answer_is_settled_at_the_start,
                test_a_lost_answer_is_settled_in_the_next_cycle, test_a_lost_answer_of_an_undo,
-               test_a_lost_answer_of_an_undo_before_a_reload, test_a_reload_before_an_answer,
+               test_a_lost_answer_of_an_undo_before_a_reload,
+               test_a_lost_answer_of_an_undo_before_a_show, test_a_reload_before_an_answer,
                test_cancel, test_the_start_keeps_its_reshape, test_a_class_that_stays, test_alone)
