@@ -337,16 +337,19 @@ static int collect(Adoption *adoption, Error *reterr)
 
 /* Returns true if a reservation of all of the device does not concern the guest: a cordon stops no
  * guest, and neither does the cleaning after this guest. The devices of an earlier claim, and those
- * of a server that Nova builds, can be reserved for this guest. An existing guest has its device.
- */
+ * of a server that Nova builds, can be reserved for this guest. With unknown folders, any guest can
+ * be such a server. An existing guest has its device. */
 static bool can_have_reserved(const Adoption *adoption, const ClaimDevice *device)
 {
+        const HostFacts *facts = adoption->claims->facts;
+        const Uuid *guest = &adoption->domain->uuid;
         const ClaimStart *start = adoption->start;
+        const UncleanDevice *row = unclean_devices_find(&adoption->unclean, device->address);
 
         if (!start ||
             (start->cordoned && string_set_contains(start->cordoned, device->provider.text)) ||
-            unclean_devices_find(&adoption->unclean, device->address) ||
-            host_facts_has_folder(adoption->claims->facts, &adoption->domain->uuid))
+            (row && uuid_equal(&row->consumer, guest)) || facts->folders_unknown ||
+            host_facts_has_folder(facts, guest))
                 return true;
         for (size_t i = 0; start->earlier && i < start->earlier->n_devices; i++)
                 if (uuid_equal(&start->earlier->devices[i].provider, &device->provider))

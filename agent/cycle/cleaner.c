@@ -194,6 +194,22 @@ static bool is_in_domain(const Snapshot *snapshot, const char *address)
         return false;
 }
 
+/* Returns the uuid of the domain that has the device, by any definition. UUID_NULL if there is
+ * none, or more than one. */
+static Uuid find_only_domain(const Snapshot *snapshot, const char *address)
+{
+        Uuid found = UUID_NULL;
+
+        for (size_t i = 0; i < snapshot->n_domains; i++) {
+                if (!snapshot_domain_has(&snapshot->domains[i], address, true))
+                        continue;
+                if (!uuid_empty(&found))
+                        return UUID_NULL;
+                found = snapshot->domains[i].uuid;
+        }
+        return found;
+}
+
 static bool has_unread_guest(const Snapshot *snapshot)
 {
         for (size_t i = 0; i < snapshot->n_domains; i++)
@@ -556,13 +572,16 @@ static bool is_used_up(const Cleaner *cleaner, const TrackerView *host,
 }
 
 /* Adds a held row for a device that needs one: a claim or a domain has it, or Nova reserved it
- * after its only use. Returns 1 if it did, 0 if not, or a negative errno. */
+ * after its only use. Without a claim, the only domain with the device counts as its last guest, so
+ * that it can start. Returns 1 if it did, 0 if not, or a negative errno. */
 static int add_row(Cleaner *cleaner, const TrackerView *host, const SnapshotDevice *device,
                    Error *reterr)
 {
         Claims *claims = cleaner->config.service->claims;
         bool in_domain = is_in_domain(host->snapshot, device->address), used_up;
-        UncleanDevice row = { .state = UNCLEAN_HELD, .since_usec = clock_usec(CLOCK_REALTIME) };
+        UncleanDevice row = { .state = UNCLEAN_HELD,
+                              .consumer = find_only_domain(host->snapshot, device->address),
+                              .since_usec = clock_usec(CLOCK_REALTIME) };
         int r = find_claim(claims, device->address, &row.claim, reterr);
 
         if (r < 0)

@@ -31,10 +31,11 @@ typedef struct UncleanDevice {
         char address[HOST_ADDRESS_SIZE];
         char name[UNCLEAN_NAME_SIZE];        /* libvirt's name */
         char identity[DEVICE_IDENTITY_SIZE]; /* base/device-identity.h; "": not known */
-        Uuid consumer;                    /* consumer of the last claim; UUID_NULL: it had none */
-        int64_t claim;                    /* the last claim; 0: it had none */
-        uint64_t since_usec;              /* CLOCK_REALTIME of the last change of the state */
-        int state;                        /* UncleanState */
+        Uuid consumer;                       /* consumer of the last claim, or without one the only
+                                                domain that had it; UUID_NULL: neither */
+        int64_t claim;                       /* the last claim; 0: it had none */
+        uint64_t since_usec;                 /* CLOCK_REALTIME of the last change of the state */
+        int state;                           /* UncleanState */
         char reason[UNCLEAN_REASON_SIZE]; /* reason of UNCLEAN_FAILED, or why the cleaning waits in
                                              another state; "": none */
 } UncleanDevice;

@@ -145,7 +145,7 @@ STATEMENT(LIST_UNCLEAN, "SELECT % FROM unclean_devices ORDER BY address", &uncle
 STATEMENT(MARK_UNCLEAN,
           "INSERT OR REPLACE INTO unclean_devices (address, device, identity, consumer, claim_id,"
           " since_usec, state, reason, fresh) SELECT ?1, ?2, ?3,"
-          " ifnull((SELECT instance_uuid FROM claims WHERE id = ?4), ''), ?4, ?5, ?6, ?7,"
+          " ifnull((SELECT instance_uuid FROM claims WHERE id = ?4), ?8), ?4, ?5, ?6, ?7,"
           " NOT EXISTS (SELECT 1 FROM unclean_devices WHERE address = ?1)")
 /* A device of a living claim stays held. */
 STATEMENT(SET_UNCLEAN, "UPDATE unclean_devices SET state = ?3, reason = ?4, since_usec = ?5"

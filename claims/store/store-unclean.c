@@ -43,7 +43,8 @@ int claims_mark_unclean(Claims *claims, const UncleanDevice *device, Error *rete
         return store_run_alone(claims, STATEMENT_MARK_UNCLEAN,
                                VALUES(device->address, device->name, device->identity,
                                       device->claim, device->since_usec,
-                                      unclean_state_to_text(device->state), device->reason),
+                                      unclean_state_to_text(device->state), device->reason,
+                                      device->consumer.text),
                                CLAIM_DONE, reterr);
 }
 

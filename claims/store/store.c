@@ -187,11 +187,12 @@ static int insert_row(Claims *claims, const StoreClaim *claim, int64_t *ret_id, 
 /* Marks a whole device of a claim as unclean, within a transaction (store-unclean.c). */
 static int mark_unclean(Claims *claims, int64_t claim, const ClaimDevice *device, Error *reterr)
 {
-        return store_run(
-                claims, STATEMENT_MARK_UNCLEAN,
-                VALUES(device->address, device->name, device->identity ? device->identity : "",
-                       claim, clock_usec(CLOCK_REALTIME), unclean_state_to_text(UNCLEAN_HELD), ""),
-                CLAIM_DONE, reterr);
+        return store_run(claims, STATEMENT_MARK_UNCLEAN,
+                         VALUES(device->address, device->name,
+                                device->identity ? device->identity : "", claim,
+                                clock_usec(CLOCK_REALTIME), unclean_state_to_text(UNCLEAN_HELD), "",
+                                ""),
+                         CLAIM_DONE, reterr);
 }
 
 /* Inserts devices, and marks those that must be cleaned later. Returns CLAIM_E_CONFLICT if another

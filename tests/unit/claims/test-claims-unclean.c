@@ -262,7 +262,8 @@ static void test_another_guest_starts_where_nothing_is_reserved(void **state)
         stranger = add_guest(&host, 'h');
         host.facts.n_domains = 0;
         claims_set_rules(fixture->claims, &(ClaimsRules){ .gives_unclean = true });
-        assert_int_equal(claims_prepare(fixture->claims, guest, NULL, &first, &ended, NULL), CLAIM_DONE);
+        assert_int_equal(claims_prepare(fixture->claims, guest, NULL, &first, &ended, NULL),
+                         CLAIM_DONE);
         /* A living claim keeps its device. */
         assert_int_equal(claims_prepare(fixture->claims, stranger, NULL, &other, &ended, NULL),
                          CLAIM_E_CONFLICT);
