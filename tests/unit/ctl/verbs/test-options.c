@@ -14,9 +14,11 @@
 static int parse(const char *const *words, CtlOptions *options, const CtlVerb **verb, Error *error)
 {
         static char program[] = "computectl";
-        char *argv[WORDS_MAX + 2] = { program };
+        static char *argv[WORDS_MAX + 2]; /* the options point to it */
         int argc = 1, r;
 
+        memset(argv, 0, sizeof(argv));
+        argv[0] = program;
         while (words[argc - 1]) {
                 argv[argc] = (char *)words[argc - 1];
                 argc++;
