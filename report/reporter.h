@@ -31,7 +31,7 @@ typedef struct ReporterStatistics {
         uint64_t n_conflicts;
         uint64_t n_retries;          /* requests repeated after a 500 */
         const RequestCounts *counts; /* by route and status; NULL: none */
-        uint64_t n_plan_writes;      /* those of n_writes that plans sent, repeated ones included */
+        uint64_t n_plan_writes;      /* the writes of plans among n_writes, with repetitions */
         const char *changes; /* description of the last plan that was run, failed steps included;
                                 NULL: none */
         /* Since the last reporter_refresh(), with the publish that followed. */
