@@ -30,9 +30,11 @@
 #define RETRY_AFTER_MAX_SEC UINT64_C(21600) /* a larger Retry-After counts as this */
 
 /* Sizes of curl's buffers for a transfer, which are allocated, wiped and freed for each one. The
- * defaults are a byte more than a block of base/secret.c and, for TLS, more than its largest. */
-#define RECEIVE_BYTES (16 * 1024L - 64)
-#define UPLOAD_BYTES  (16 * 1024L)
+ * defaults are a byte more than a block of base/secret.c and, for TLS, more than its largest. Only
+ * answers to reads are long. */
+#define RECEIVE_BYTES       (16 * 1024L - 64)
+#define RECEIVE_SHORT_BYTES (2 * 1024L - 64)
+#define UPLOAD_BYTES        (16 * 1024L)
 
 #define EASY_SET(easy, option, value)                                                \
         do {                                                                         \
@@ -109,7 +111,6 @@ static int set_limits(CURL *easy, const HttpConfig *config)
         EASY_SET(easy, CONNECTTIMEOUT_MS, (long)(config->connect_timeout_usec / USEC_PER_MSEC));
         EASY_SET(easy, TIMEOUT_MS, (long)(config->timeout_usec / USEC_PER_MSEC));
         EASY_SET(easy, MAXFILESIZE_LARGE, (curl_off_t)config->max_body_bytes);
-        EASY_SET(easy, BUFFERSIZE, RECEIVE_BYTES);
         EASY_SET(easy, UPLOAD_BUFFERSIZE, UPLOAD_BYTES);
         return 0;
 }
@@ -206,6 +207,8 @@ static int set_request(HttpExchange *exchange, const HttpEndpoint *endpoint)
                 EASY_SET(easy, POSTFIELDSIZE_LARGE, (curl_off_t)exchange->request_size);
                 EASY_SET(easy, POSTFIELDS, body ? body : "");
         }
+        EASY_SET(easy, BUFFERSIZE,
+                 strcmp(exchange->method, "GET") == 0 ? RECEIVE_BYTES : RECEIVE_SHORT_BYTES);
         EASY_SET(easy, CUSTOMREQUEST, exchange->method);
         EASY_SET(easy, HTTPHEADER, exchange->headers);
         return 0;

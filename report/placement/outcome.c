@@ -252,10 +252,13 @@ static int judge_not_acceptable(const PlacementRequest *request, const HttpRespo
         return REPORT_E_TOO_OLD;
 }
 
-/* Maps the code of a 409 to an outcome. A 409 with another code or none, for example without
- * capacity, is a refusal. */
-static int outcome_of_conflict(PlacementCode code)
+/* Maps a 409 to an outcome. A creation has a microversion without codes, and its only conflict is
+ * that of the name or uuid. A 409 with another code or none, for example without capacity, is a
+ * refusal. */
+static int outcome_of_conflict(const PlacementRequest *request, PlacementCode code)
 {
+        if (strcmp(request->method, "POST") == 0 && is_everywhere(request))
+                return REPORT_E_DUPLICATE_NAME;
         switch (code) {
         case PLACEMENT_CODE_CONCURRENT_UPDATE:
                 return REPORT_E_CONFLICT;
@@ -278,7 +281,8 @@ static int judge_refusal(const PlacementRequest *request, const HttpResponse *re
         error_setf(reterr, EREMOTEIO, "Placement refuses " REQUEST_FORMAT " (%d): %s",
                    REQUEST_ARGUMENTS(request), response->status,
                    fault->detail[0] ? fault->detail : "no reason given");
-        return response->status == 409 ? outcome_of_conflict(fault->code) : REPORT_E_REFUSED;
+        return response->status == 409 ? outcome_of_conflict(request, fault->code)
+                                       : REPORT_E_REFUSED;
 }
 
 /* Judges a 413, which a proxy sends as HTML. A retry would not help. */

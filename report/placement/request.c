@@ -169,9 +169,13 @@ PlacementRequest placement_post_provider(const Provider *provider)
 {
         const char *parent = uuid_empty(&provider->parent) ? NULL : provider->parent.text;
 
-        return request_with("POST", "/resource_providers", "",
-                            json_pack("{ss ss ss*}", "uuid", provider->uuid.text, "name",
-                                      provider->name, "parent_provider_uuid", parent));
+        PlacementRequest request =
+                request_with("POST", "/resource_providers", "",
+                             json_pack("{ss ss ss*}", "uuid", provider->uuid.text, "name",
+                                       provider->name, "parent_provider_uuid", parent));
+
+        request.microversion = PLACEMENT_MICROVERSION_CREATE;
+        return request;
 }
 
 PlacementRequest placement_put_provider(const Uuid *provider, const char *name, const Uuid *parent)

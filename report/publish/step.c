@@ -6,9 +6,9 @@
  * mirror after an answer.
  *
  * The answer to most writes of a provider has its generation. The answer to a reshape has none, so
- * the new generations are computed (rise_of()). The answer to the deletion of inventories has none
- * either, so the mirror forgets the provider. step_keep_used() serves the executor when classes are
- * in use. */
+ * the new generations are computed (rise_of()). The answer to a creation has no body, and the
+ * generation is 0. The answer to the deletion of inventories has none either, so the mirror forgets
+ * the provider. step_keep_used() serves the executor when classes are in use. */
 
 #include "report/publish/step.h"
 
@@ -19,6 +19,9 @@
 
 /* Number of steps that plan_describe() shows. */
 #define DESCRIBED_MAX 3
+/* Generation of a provider that was just created. The next write of the provider shows another one
+ * as a conflict. */
+#define GENERATION_NEW 0
 
 static const struct {
         const char *text, *method, *route;
@@ -197,18 +200,12 @@ int step_make_request(const Plan *plan, const PlanStep *step, const Mirror *mirr
         }
 }
 
-/* Applies the creation or the move of a provider. */
-static int apply_place(const Plan *plan, const PlanStep *step, Mirror *mirror, const json_t *body,
-                       Error *reterr)
+static int apply_move(const PlanStep *step, Mirror *mirror, const json_t *body, Error *reterr)
 {
         int64_t generation;
         int r = placement_read_generation(body, PLACEMENT_GENERATION, &generation, reterr);
 
-        if (r < 0)
-                return r;
-        return step->op == PLAN_CREATE_PROVIDER
-                       ? mirror_add(mirror, desired_of(plan, step), generation)
-                       : mirror_move(mirror, &step->provider, &step->parent, generation);
+        return r < 0 ? r : mirror_move(mirror, &step->provider, &step->parent, generation);
 }
 
 static int apply_put(const Plan *plan, const PlanStep *step, Mirror *mirror, const json_t *body,
@@ -288,8 +285,10 @@ int step_apply(const Plan *plan, const PlanStep *step, Mirror *mirror, const jso
                 r = mirror_learn(mirror, PLACEMENT_TRAITS, step->name, true);
                 break;
         case PLAN_CREATE_PROVIDER:
+                r = mirror_add(mirror, desired_of(plan, step), GENERATION_NEW);
+                break;
         case PLAN_MOVE_PROVIDER:
-                r = apply_place(plan, step, mirror, body, reterr);
+                r = apply_move(step, mirror, body, reterr);
                 break;
         case PLAN_EMPTY_PROVIDER: /* the answer has no generation, and the deletion follows */
                 mirror_forget(mirror, &step->provider);

@@ -22,7 +22,7 @@ class TestPublish(ReportCase):
         self.assertEqual(self.placement.requests_since(mark), [
             ('GET', '/resource_providers?in_tree=' + uid('host'), 200),
             ('GET', '/traits?name=in:COMPUTE_NODE', 200),
-            ('POST', '/resource_providers', 200),
+            ('POST', '/resource_providers', 201),
             ('PUT', base + '/inventories', 200),
             ('PUT', base + '/traits', 200)])
 

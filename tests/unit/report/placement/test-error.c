@@ -38,6 +38,28 @@ static PlacementVerdict judge(const char *path, int status, const char *type, co
         return judge_of("PUT", path, status, type, body, error);
 }
 
+/* A creation has a microversion without codes. Its only conflict is that of the name or uuid. */
+static void test_creation_with_a_used_name(void **state)
+{
+        static const struct {
+                const char *method, *path;
+                int outcome;
+        } cases[] = {
+                { "POST", "/resource_providers", REPORT_E_DUPLICATE_NAME },
+                { "POST", "/reshaper", REPORT_E_REFUSED },
+                { "PUT", "/resource_providers/u", REPORT_E_REFUSED },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                Error error = ERROR_NULL;
+
+                assert_int_equal(judge_of(cases[i].method, cases[i].path, 409, "application/json",
+                                          "{\"errors\":[{\"detail\":\"exists\"}]}", &error)
+                                         .outcome,
+                                 cases[i].outcome);
+        }
+}
+
 /* A role can permit reads alone. Without reads, Placement cannot be used. */
 static void test_forbidden(void **state)
 {
@@ -250,5 +272,6 @@ static void test_reshaper_role(void **state)
         assert_null(strstr(error.text, "admin"));
 }
 
-TEST_MAIN(test_endpoint_without_placement, test_forbidden, test_statuses, test_hostile_bodies,
-          test_odd_members, test_detail_is_tidied, test_long_detail_is_cut, test_reshaper_role)
+TEST_MAIN(test_endpoint_without_placement, test_creation_with_a_used_name, test_forbidden,
+          test_statuses, test_hostile_bodies, test_odd_members, test_detail_is_tidied,
+          test_long_detail_is_cut, test_reshaper_role)

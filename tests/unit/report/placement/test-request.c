@@ -21,7 +21,7 @@ static void assert_request(PlacementRequest request, const char *method, const c
 {
         assert_string_equal(request.method, method);
         assert_string_equal(request.path, path);
-        assert_string_equal(request.microversion, "1.30");
+        assert_string_equal(request.microversion, strcmp(method, "POST") == 0 ? "1.19" : "1.30");
         if (body)
                 assert_string_equal(request.body, body);
         else
