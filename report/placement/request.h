@@ -6,7 +6,8 @@
  * Each request has its own microversion. Most use 1.30, which has the error codes (1.23) and which
  * every Placement since 2018 knows. The free capacity of a tree needs 1.31, a move of a provider
  * below another parent 1.37, and types of consumers 1.38. A creation uses 1.19, the last one whose
- * answer has no body: nothing of that body is needed, and it cost a sixth of a first publication. */
+ * answer has no body: nothing of that body is needed, and it cost a sixth of a first publication.
+ */
 
 #include <jansson.h>
 
