@@ -206,12 +206,12 @@ static bool is_of_uuid(const json_t *item, const char *uuid)
                            strcmp(ctl_json_text(item, "of"), uuid) == 0);
 }
 
-/* Checks whether a claim or event belongs to the guest: by its name or uuid. */
+/* Checks whether a claim or event belongs to the guest: by its name or uuid. "" names no guest. */
 static bool is_of_guest(const json_t *item, const char *guest)
 {
         Uuid uuid;
 
-        if (strcmp(ctl_json_text(item, "guest"), guest) == 0)
+        if (guest[0] && strcmp(ctl_json_text(item, "guest"), guest) == 0)
                 return true;
         return uuid_from_text(guest, &uuid) == 0 && is_of_uuid(item, uuid.text);
 }

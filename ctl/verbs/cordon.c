@@ -33,15 +33,6 @@
 #define CORDON_TIMEOUT_USEC (5 * 60 * USEC_PER_SEC)
 #define EXIT_OCCUPIED       3 /* claims, guests, consumers or providers are left */
 
-static int check_cordon(const CtlOptions *options, Error *reterr)
-{
-        if (options->arguments[1] && !options->arguments[1][0])
-                return error_setf(reterr, EINVAL,
-                                  "%s: the name of the device is empty. Omit it to select the host",
-                                  options->arguments[0]);
-        return 0;
-}
-
 /* Returns the device of the command line; "": the host. */
 static const char *device_of(Ctl *ctl)
 {
@@ -219,12 +210,12 @@ static int verb_retire(Ctl *ctl, Error *reterr)
 }
 
 const CtlVerb ctl_cordon_verbs[] = {
-        { "cordon", "[DEVICE]", "Reject new claims on the host or a device", 1, CTL_CHANGE,
-          check_cordon, verb_cordon, "devices" },
+        { "cordon", "[DEVICE]", "Reject new claims on the host or a device", 1, CTL_CHANGE, NULL,
+          verb_cordon, "devices" },
         { "uncordon", "[DEVICE]", "Accept claims on the host or a device again", 1, CTL_CHANGE,
-          check_cordon, verb_uncordon, "devices" },
-        { "drain", "[DEVICE]", "List what must move (exit code 0 or 3)", 1, CTL_REMOTE,
-          check_cordon, verb_drain, "devices" },
+          NULL, verb_uncordon, "devices" },
+        { "drain", "[DEVICE]", "List what must move (exit code 0 or 3)", 1, CTL_REMOTE, NULL,
+          verb_drain, "devices" },
         { "retire", "", "Remove a host without guests from Placement", 0, CTL_CHANGE, check_retire,
           verb_retire, NULL },
         { NULL, NULL, NULL, 0, CTL_LOCAL, NULL, NULL, NULL },

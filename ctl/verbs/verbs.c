@@ -489,16 +489,18 @@ static int refuse_verb(const char *word, Error *reterr)
         return error_setf(reterr, EINVAL, "Unknown verb \"%.60s\"", word);
 }
 
-/* Checks the number of arguments against the table. A verb whose arguments begin with "[" needs
- * none. */
-static int check_count(const CtlVerb *verb, const char *const *arguments, Error *reterr)
+/* Checks the number of arguments against the table, and that none is empty: a script with an unset
+ * variable must not select all. A verb whose arguments begin with "[" needs none. */
+static int check_arguments(const CtlVerb *verb, const char *const *arguments, Error *reterr)
 {
         unsigned n = 0;
 
+        for (; arguments[n]; n++)
+                if (arguments[n][0] == '\0')
+                        return error_setf(reterr, EINVAL, "%s: an argument is empty, expected %s",
+                                          verb->name, verb->arguments);
         if (verb->n_arguments == CTL_ANY_ARGUMENTS)
                 return 0;
-        while (arguments[n])
-                n++;
         if (n < verb->n_arguments && verb->arguments[0] != '[')
                 return error_setf(reterr, EINVAL, "%s: %s is missing", verb->name, verb->arguments);
         if (n > verb->n_arguments)
@@ -545,7 +547,7 @@ int ctl_verb_find(const CtlOptions *options, const CtlVerb **ret, Error *reterr)
         verb = ctl_verb_named(word);
         if (!verb)
                 return refuse_verb(word, reterr);
-        r = check_count(verb, options->arguments + 1, reterr);
+        r = check_arguments(verb, options->arguments + 1, reterr);
         if (r >= 0)
                 r = check_host(verb, options, reterr);
         if (r >= 0 && verb->check)

@@ -132,6 +132,15 @@ static void test_items(void **state)
                 }
 }
 
+/* A claim of a guest that libvirt does not have has no name. */
+static void test_an_empty_name_selects_nothing(void **state)
+{
+        _cleanup_json_ json_t *document = parse_quoted("{'claims': [{'id': 1, 'consumer': 'c'}]}");
+
+        ctl_filter_apply(&(CtlFilter){ .guest = "" }, document);
+        assert_int_equal(json_array_size(json_object_get(document, "claims")), 0);
+}
+
 static void test_strange_documents(void **state)
 {
         static const char *const texts[] = { "{}", "{'claims': 7, 'events': {}}",
@@ -389,6 +398,6 @@ static void test_guests_without_a_claim(void **state)
         }
 }
 
-TEST_MAIN(test_times, test_states, test_items, test_strange_documents, test_words_of_claims,
-          test_words_of_events, test_words_of_a_host, test_devices_and_their_guests,
-          test_guests_without_a_claim)
+TEST_MAIN(test_times, test_states, test_items, test_an_empty_name_selects_nothing,
+          test_strange_documents, test_words_of_claims, test_words_of_events, test_words_of_a_host,
+          test_devices_and_their_guests, test_guests_without_a_claim)
