@@ -6,11 +6,13 @@ stamp, as compute-agent-prepare.path does. COMPUTE_AGENT_PARTITION_ROUNDS sets t
 """
 
 import concurrent.futures
+import contextlib
 import json
 import os
 import random
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import threading
@@ -31,21 +33,39 @@ LEFT = GPUS[:4]  # partition 1
 class PartitionUnits(CleanUnits):
     """Starts compute-agent-prepare after each change of prepare-wanted."""
 
+    def __init__(self, *args):
+        super().__init__(*args)
+        self._down, self._turn = threading.Event(), threading.Lock()
+
+    def shut_down(self):
+        """Ends the program and its units, as the end of a host does. None starts before boot()."""
+        self._down.set()
+        with self._turn:
+            pass
+
+    def boot(self):
+        self._down.clear()
+
     def _watch(self, config):
         path, seen = self.run / 'compute-agent/prepare-wanted', None
         env = {**os.environ, 'PATH': '%s:%s' % (self.folder / 'bin', os.environ['PATH'])}
         while not self._stops.wait(0.05):
             now = path.read_text() if path.exists() else None
-            if now == seen:
-                continue
-            seen = now
-            with self.log.open('a') as log, \
-                    subprocess.Popen([build_folder() / 'compute-agent-prepare', '--config', config, '--sys', self.sys, '--proc', self.proc,
-                                      '--run', self.run, '--wait', '0'], env=env, stdout=log, stderr=log) as self.program:
-                while self.program.poll() is None and not self._stops.wait(0.02):
-                    pass
-                if self.program.poll() is None:
-                    self.program.kill()
+            with self._turn:
+                if now == seen or self._down.is_set():
+                    continue
+                seen = now
+                self._run(config, env)
+
+    def _run(self, config, env):
+        with self.log.open('a') as log, \
+                subprocess.Popen([build_folder() / 'compute-agent-prepare', '--config', config, '--sys', self.sys, '--proc', self.proc,
+                                  '--run', self.run, '--wait', '0'], env=env, stdout=log, stderr=log, start_new_session=True) as self.program:
+            while self.program.poll() is None and not self._stops.wait(0.02) and not self._down.is_set():
+                pass
+            if self._stops.is_set() or self._down.is_set():
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(self.program.pid, signal.SIGKILL)
 
 
 class PartitionsCase(ShapesCase):
@@ -320,20 +340,22 @@ class TestKills(PartitionsCase):
         time.sleep(chance.random() * 1.2)
         what = chance.choice(('agent', 'program', 'both', 'reboot'))
         program = self.units.program
-        if what != 'agent' and program and program.poll() is None:
+        if what in ('program', 'both') and program and program.poll() is None:
             program.kill()
         if what != 'program':
             self.agent.kill()
+        if what == 'reboot':
+            self.units.shut_down()
         return what
 
     def recover(self, what):
         for path in self.units.folder.glob('hold-*'):
             path.unlink()
         if what == 'reboot':
-            # Units and partitions end with the host.
-            wait_until(lambda: self.active() is not None, 10, 'the units to end', step=0.05)
+            # Partitions end with the host.
             shutil.rmtree(self.units.run / 'compute-agent-prepare', ignore_errors=True)
             (self.units.folder / 'done').unlink(missing_ok=True)
+            self.units.boot()
         if what != 'program':
             self.agent.start('synced')
 
