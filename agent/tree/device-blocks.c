@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Finds the providers of devices that are blocked. A card that a domain has as a whole blocks its
- * virtual functions and mdevs, and each of these parts blocks the whole card. A virtual function
- * also blocks its own mdevs. Other parts do not block each other (decision devices/parts).
+/* Finds the providers of devices that are blocked. A card that a domain has as a whole blocks the
+ * providers of its virtual functions and mdevs. Each of these parts blocks the provider of the
+ * whole card. A virtual function also blocks the provider of its own mdevs. Other parts do not
+ * block each other (decision devices/parts). A provider is not blocked while a domain has a thing
+ * that it counts.
  *
- * The main data are the set of all addresses and mdevs that domains have, and an array of virtual
- * functions. The array is sorted by card, so that the functions of a card are one range. The device
- * ledger calls device_blocks_find() for each present device that has not another one at its place.
- * Pure; reads only the snapshot and the configuration. */
+ * The main data are the set of all addresses and mdevs that domains have by any definition, and an
+ * array of virtual functions. The array is sorted by card, so that the functions of a card are one
+ * range. The device ledger calls device_blocks_find() for each present device that has not another
+ * one at its place. Pure; the only error is -ENOMEM of device_blocks_make(). */
 
 #include "agent/tree/device-blocks.h"
 

@@ -26,8 +26,8 @@ typedef struct DeviceBlocks {
 } DeviceBlocks;
 
 /* Fills ret and borrows both arguments. host decides whether a provider counts a card or its
- * functions; NULL: no device is blocked. Returns -ENOMEM on failure. The caller calls
- * device_blocks_done() in any case. */
+ * functions; NULL: no device is blocked. Returns 0 or -ENOMEM. The caller calls
+ * device_blocks_done() also after a failure. */
 int device_blocks_make(DeviceBlocks *ret, const HostConfig *host, const Snapshot *snapshot);
 void device_blocks_done(DeviceBlocks *blocks);
 
@@ -36,8 +36,8 @@ void device_blocks_done(DeviceBlocks *blocks);
 const SnapshotDevice *const *device_blocks_functions(const DeviceBlocks *blocks, const char *card,
                                                      size_t *ret_n);
 
-/* Returns the PCI address or mdev that blocks the provider of the device, or NULL. key is the end
- * of the provider's name: libvirt's name of the device if the provider counts mdevs, else its
- * address. */
+/* Returns the PCI address or mdev that blocks the provider of the device, or NULL if none does. key
+ * is the end of the provider's name: libvirt's name of the device if the provider counts mdevs,
+ * else its address. */
 const char *device_blocks_find(const DeviceBlocks *blocks, const char *key,
                                const SnapshotDevice *there);

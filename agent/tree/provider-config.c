@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Applies the files of [compute] provider_config_location in each cycle. All files are read again,
+/* Applies the files of [compute] provider_config_location to each tree. All files are read again,
  * so a changed file needs no reload of the configuration. Their entries are merged into the tree,
- * and the additions are stored. An unread file is not an absent one: while a file or the folder
- * cannot be read or parsed, the tree also keeps the earlier additions that Placement has.
+ * and a changed list of additions is stored. A failed write is logged and repeated, and does not
+ * stop the tree. An unread file is not an absent one: while a file or the folder cannot be read or
+ * parsed, the tree keeps the earlier additions that base has.
  *
- * Problems are texts in two sets: those of the last tree of Placement and those of this one. A
- * problem is logged if neither set has it. So a problem that lasts is logged once. For a tree that
- * was not made from Placement's, nothing is logged or stored. The tree maker calls
- * provider_config_apply() for each tree; provider-yaml.c reads the entries, and provider-merge.c
- * merges them. */
+ * Problems are texts in two sets: those of the last tree that was made from Placement's, and those
+ * of this one. A problem is logged if neither set has it. So a problem that lasts is logged once.
+ * For a tree that was not made from Placement's (known is false), nothing is logged or stored. The
+ * tree maker calls provider_config_apply() for each tree; provider-yaml.c reads the entries, and
+ * provider-merge.c merges them. */
 
 #include "agent/tree/provider-config.h"
 
@@ -31,10 +32,10 @@ struct ProviderConfig {
         char *state_file;
         char *owner_trait;
         bool read_only;          /* no file is written */
-        bool quiet;              /* nothing is logged in this cycle */
+        bool quiet;              /* nothing is logged for this tree */
         bool unsaved;            /* the last write of the additions failed */
         ProviderAdditions added; /* additions to the tree that Placement has, or will have */
-        StringSet last, current; /* problems of the last cycle and of this one */
+        StringSet last, current; /* problems of the last known tree and of this one */
 };
 
 ProviderConfig *provider_config_free(ProviderConfig *config)
@@ -51,7 +52,8 @@ ProviderConfig *provider_config_free(ProviderConfig *config)
         return NULL;
 }
 
-/* Logs a problem with this ending, unless it was logged in the last cycle or in this one. */
+/* Logs a problem with this ending, unless the last known tree or this one had it, or this tree is
+ * not known. */
 static void note_problem(ProviderConfig *config, const char *text, const char *ending)
 {
         if (config->quiet)
@@ -106,9 +108,9 @@ static bool is_missing(const ProviderConfig *config)
                (errno == ENOENT || (errno == EACCES && config->added.n_items == 0));
 }
 
-/* Reads all files of the folder in the order of their names, as Nova does. Returns -ENOMEM, or
- * another negative errno if the folder or one of the files cannot be read or parsed. The entries of
- * the other files are read in that case, too. */
+/* Reads all files of the folder in the order of their names, as Nova does. Returns 0, also for a
+ * missing folder. Returns another negative errno than -ENOMEM if the folder or one of the files
+ * cannot be read or parsed; the other files are then read, too. -ENOMEM ends the reading. */
 static int read_files(ProviderConfig *config, ProviderYaml *yaml)
 {
         struct dirent **entries = NULL;
@@ -170,7 +172,7 @@ static bool is_same(const ProviderAdditions *a, const ProviderAdditions *b)
         return x && y && json_equal(x, y);
 }
 
-/* Writes the additions if they changed, or if the last write failed. */
+/* Writes the additions if they changed, or if the last write failed. Does nothing if read_only. */
 static int save_state(ProviderConfig *config, const ProviderAdditions *added, Error *reterr)
 {
         _cleanup_json_ json_t *json = NULL;
@@ -184,8 +186,8 @@ static int save_state(ProviderConfig *config, const ProviderAdditions *added, Er
         return r;
 }
 
-/* Keeps the additions that Placement has and that were not merged again. They can be those of a
- * file that cannot be read. provider_merge() has listed them. */
+/* Keeps the additions that base has and that were not merged again, and notes that. They can be
+ * those of a file that cannot be read. provider_merge() has listed them. */
 static int keep(ProviderConfig *config, ProviderTree *tree, const ProviderTree *base)
 {
         int r = provider_additions_keep(&config->added, base, tree);
@@ -199,8 +201,8 @@ static int keep(ProviderConfig *config, ProviderTree *tree, const ProviderTree *
         return 0;
 }
 
-/* Merges the entries. The new additions are stored before the tree is published. unread: there are
- * files whose entries are unknown. */
+/* Merges the entries. If known, the new additions are stored before the tree is published. unread:
+ * there are files whose entries are unknown. */
 static int merge(ProviderConfig *config, ProviderTree *tree, const ProviderTree *base,
                  const ProviderYaml *yaml, bool unread, bool known, Error *reterr)
 {
@@ -215,9 +217,9 @@ static int merge(ProviderConfig *config, ProviderTree *tree, const ProviderTree 
                 return error_oom(reterr);
         if (!known)
                 return 0;
-        /* The next cycle repeats a failed write. If the agent restarts before, additions can stay
-         * in Placement for ever. That is better than a tree that is not published while the disk is
-         * full. */
+        /* The next known tree repeats a failed write. If the agent restarts before, additions can
+         * stay in Placement for ever. That is better than a tree that is not published while the
+         * disk is full. */
         if (save_state(config, &added, &error) < 0)
                 on_problem(error.text, config);
         provider_additions_done(&config->added);

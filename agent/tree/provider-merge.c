@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Merges the entries of provider.yaml into a tree. A merge has two steps. First it removes all
- * listed additions of earlier merges from the tree. Then it adds the traits and inventories of the
- * current entries. The result therefore does not depend on the earlier files.
+/* Merges the entries of provider.yaml into a tree. A merge has two steps. First it removes the
+ * listed additions of earlier merges that base has from the tree. Then it adds the traits and
+ * inventories of the current entries. The only failure is -ENOMEM, which leaves the tree undefined.
+ * An entry that cannot be applied is reported and skipped.
  *
- * ProviderAdditions lists the additions for each provider. An addition that Placement still has
- * stays listed after its entry was removed, until a tree of Placement lacks it. Otherwise a failed
- * request would leave the addition in Placement for ever. A trait or class that the provider has
- * without an addition belongs to another writer and is never listed. So does one that the driver
- * made, and Placement lacks. provider-config.c calls this file in each cycle. */
+ * ProviderAdditions lists the additions for each provider. An addition stays listed after its entry
+ * was removed, until base lacks it. Otherwise a failed request would leave the addition in
+ * Placement for ever. A trait or class that the provider still has after the first step is not
+ * listed. It belongs to another writer or to the driver. provider-config.c calls this file for each
+ * tree. */
 
 #include "agent/tree/provider-merge.h"
 
@@ -131,9 +132,9 @@ int provider_additions_from_json(const json_t *json, ProviderAdditions *ret, Err
 
 /* Removal of earlier additions */
 
-/* Removes the earlier additions to one provider from the tree, and lists them again: they stay
- * listed until base lacks them. That also holds for a provider that the tree lacks, because
- * retained_apply() can bring it back with what base has. An addition that base lacks is not
+/* Removes the earlier additions to one provider that base has from the tree, and lists them again:
+ * they stay listed until base lacks them. That also holds for a provider that the tree lacks,
+ * because retained_apply() can bring it back with what base has. An addition that base lacks is not
  * removed. If the tree has it, it is the driver's. If the driver begins to report an addition, it
  * therefore leaves for one cycle after its entry. */
 static int remove_addition(Merge *merge, const ProviderAddition *addition)
@@ -171,7 +172,7 @@ static int remove_addition(Merge *merge, const ProviderAddition *addition)
 }
 
 /* Restores the earlier additions to one provider. old: the provider in base. Returns 1 if the
- * provider lacked one, 0 if not. */
+ * provider lacked one, 0 if not, or -ENOMEM. */
 static int keep_addition(const ProviderAddition *addition, const Provider *old, Provider *provider)
 {
         int kept = 0;

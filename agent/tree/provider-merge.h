@@ -2,12 +2,12 @@
 #pragma once
 
 /* Merges the entries of provider.yaml into the tree that the driver made (facts A12), and lists the
- * additions. An entry that leaves the files therefore leaves Placement too, unless its additions
- * could not be stored, and nothing else does (facts G2.13). There is one exception: an addition
- * that the driver has begun to report leaves for one cycle after its entry. Pure.
+ * additions. The additions of an entry that left the files therefore leave the tree, unless the
+ * list of them was lost. Nothing else leaves the tree (facts G2.13), with one exception: an
+ * addition that the driver has begun to report leaves for one cycle after its entry. Pure.
  *
- * An entry that cannot be applied is skipped and changes nothing. It still counts as the entry of
- * its provider. */
+ * An entry that cannot be applied is skipped and adds nothing. It still counts as the entry of its
+ * provider. */
 
 #include <jansson.h>
 
@@ -35,8 +35,8 @@ json_t *provider_additions_to_json(const ProviderAdditions *additions);
 int provider_additions_from_json(const json_t *json, ProviderAdditions *ret, Error *reterr);
 
 /* Edits tree, which was made from base (NULL: from none): restores the additions that base has and
- * tree lacks, with the amounts of base. Returns 1 if there are any, 0 if not, or -ENOMEM with tree
- * undefined. */
+ * tree lacks, at providers of both trees, with the amounts of base. Returns 1 if there are any, 0
+ * if not, or -ENOMEM with tree undefined. */
 int provider_additions_keep(const ProviderAdditions *additions, const ProviderTree *base,
                             ProviderTree *tree);
 
@@ -46,12 +46,13 @@ int provider_additions_keep(const ProviderAdditions *additions, const ProviderTr
  * ("" for none) to every provider that an entry was merged into. "$COMPUTE_NODE" is every root with
  * the trait COMPUTE_NODE that no entry names.
  *
- * A class or trait that the provider has already, and that is not in before, belongs to another
- * writer. An entry with such a class is skipped. Such a trait stays when the entry is removed. An
- * entry for "$COMPUTE_NODE" is skipped only for such a provider. An entry is also skipped if there
- * is no such provider, or if an earlier entry named it in another way. Each skipped entry is
- * reported in words, except one for "$COMPUTE_NODE" without any provider. The caller frees
- * ret_after. Returns -ENOMEM on failure, with tree undefined and ret_after unchanged. */
+ * A class or trait that the provider has already, and that is not an addition of before that base
+ * has, belongs to another writer. An entry with such a class is skipped. Such a trait stays when
+ * the entry is removed. An entry for "$COMPUTE_NODE" is skipped only for such a provider. An entry
+ * is also skipped if tree has no provider of its name or uuid, or if an earlier entry named this
+ * provider in another way. Each skipped entry is reported in words, except one for "$COMPUTE_NODE"
+ * without any provider. The caller frees ret_after. Returns -ENOMEM on failure, with tree undefined
+ * and ret_after unchanged. */
 int provider_merge(ProviderTree *tree, const ProviderTree *base, const ProviderYaml *yaml,
                    const char *owner_trait, const ProviderAdditions *before,
                    ProviderAdditions *ret_after, void (*problem)(const char *text, void *userdata),

@@ -4,9 +4,10 @@
  * than the schema, and the lists of the result are bounded. A provider or a list that several
  * aliases name is read for each of them, up to ITEMS_MAX items of a file.
  *
- * A function returns -EINVAL after it reported a problem. A problem inside an entry ends in
- * add_entry(), which skips the entry. Another problem ends the file, and its -EINVAL reaches the
- * caller. An entry is added to the result only when it is complete and valid. */
+ * A function returns -EINVAL after it reported a problem; a newer minor version is none. A problem
+ * inside an entry ends in add_entry(), which skips the entry. Another problem, or -ENOMEM, ends the
+ * file and is returned to the caller; the entries before it stay. An entry is added to the result
+ * only when it is complete and valid. */
 
 #include "agent/tree/provider-yaml.h"
 
@@ -22,7 +23,7 @@
 #define COMPUTE_NODE "$COMPUTE_NODE"
 
 /* Items and keys of a file that are read, each as often as aliases name it. A valid file without
- * aliases has less. */
+ * aliases and unknown members has less. */
 #define ITEMS_MAX 262144
 
 /* The document that is read, and the result. */
@@ -191,7 +192,8 @@ static int read_field(const Reader *reader, const yaml_node_t *value, const char
         return complain(reader, value, "\"%.40s\" is not a field of an inventory", key);
 }
 
-/* Reads the fields of an inventory. Fields that are not set have Placement's defaults. */
+/* Reads the fields of an inventory. The total is required. Other fields that are not set have
+ * Placement's defaults. */
 static int read_record(const Reader *reader, const yaml_node_t *node, const char *resource_class,
                        Inventory *ret)
 {
@@ -307,8 +309,8 @@ static int read_identification(const Reader *reader, const yaml_node_t *node,
         return entry->name ? 0 : -ENOMEM;
 }
 
-/* Returns true if an earlier entry has the same target in the same form. read_entry() then reports
- * the second entry, and it is skipped. */
+/* Returns true if the target of an earlier entry has the same text. read_entry() then reports the
+ * second entry, and it is skipped. */
 static bool is_target_taken(const ProviderYaml *yaml, const ProviderYamlEntry *entry)
 {
         for (size_t i = 0; i < yaml->n_entries; i++)
@@ -339,8 +341,8 @@ static int read_entry(const Reader *reader, const yaml_node_t *node, ProviderYam
         return 0;
 }
 
-/* Adds an entry, or skips it after a problem. Other entries are not affected. none is always NULL;
- * the type ReadItem requires it. */
+/* Adds an entry, or skips it after a problem. Returns 0 or -ENOMEM. none is always NULL; the type
+ * ReadItem requires it. */
 static int add_entry(const Reader *reader, const yaml_node_t *node, ProviderYamlEntry *none)
 {
         _cleanup_(entry_freep) ProviderYamlEntry *entry = calloc(1, sizeof(ProviderYamlEntry));

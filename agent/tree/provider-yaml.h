@@ -4,13 +4,14 @@
 /* Reads provider.yaml: inventories and traits that an operator adds to providers, in Nova's schema
  * 1 (facts A12). Pure: it converts text to entries.
  *
- * A bad entry is skipped, and so is one whose target an earlier entry has in the same form. A file
- * that is empty, too large, too deep or not YAML is refused. So is one without a quoted
- * schema_version, of another major version, or whose "providers" is not a list. Documents after the
- * first, and members that are not in the schema, are ignored without words. Exceptions are
- * "__source_file" and unknown fields of an inventory: their entry is bad. The fields of an
- * inventory are checked. Only custom classes and traits (CUSTOM_…) are accepted. Each problem is
- * reported to the caller in words, and so is a newer minor version, which is read. */
+ * A bad entry is skipped, and so is one whose target has the same text as that of an earlier entry
+ * of any file. A file that is empty, too large, too deep or not YAML is refused. So is one without
+ * a quoted schema_version, of another major version, or whose "providers" is not a list. After too
+ * many items (by aliases) the rest of a file is refused. Documents after the first, and members
+ * that are not in the schema, are ignored without words. Exceptions are "__source_file" and unknown
+ * fields of an inventory: their entry is bad. The fields of an inventory are checked. Only custom
+ * classes and traits (CUSTOM_…) are accepted. Each problem is reported to the caller in words, and
+ * so is a newer minor version, which is read. */
 
 #include "agent/state/yaml-text.h"
 #include "base/error.h"
@@ -44,9 +45,9 @@ typedef struct ProviderYaml {
 
 void provider_yaml_done(ProviderYaml *yaml);
 
-/* Adds the entries of one file, with source as its name in messages. text has n bytes. The
- * callback problem receives words, once for each skipped part, a refused file, or a newer minor
- * version, borrowed during the call. Returns 0, even if entries were skipped, -EINVAL for a refused
- * file, or -ENOMEM; yaml can then have some of the entries. */
+/* Adds the entries of one file, with source as its name in messages. text has n bytes. The callback
+ * problem receives words, once for each skipped entry, a refused file, or a newer minor version,
+ * borrowed during the call. Returns 0, even if entries were skipped, -EINVAL for a refused file, or
+ * -ENOMEM. After an error yaml can have some of the entries. */
 int provider_yaml_add(ProviderYaml *yaml, const char *source, const char *text, size_t n,
                       void (*problem)(const char *text, void *userdata), void *userdata);
