@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Makes the tree that a host should have. tree_maker_make() copies Placement's tree or an earlier
- * one, and each part edits the copy in a fixed order. Before the driver edits the copy, the
- * reservations of device cordons and of retained inventories are removed (cordon_clear(),
- * retained_clear()). Afterwards they are applied again. So the driver and the device watch do not
- * see the reservations in a tree of Placement. A reshape with consumers retains no further
- * inventory (finish()). The functions that decide about the local disk are pure, and so are
+ * one, or begins with an empty tree. Each part edits the copy in a fixed order, and the error of a
+ * part ends this without a tree. Before the driver edits the copy, the reservations of device
+ * cordons and of retained inventories are removed (cordon_clear(), retained_clear()). Afterwards
+ * they are applied again. So the driver and the device watch do not see the reservations in a tree
+ * of Placement. A reshape with consumers retains no further inventory, but keeps those that its
+ * consumers use (finish()). The functions that decide about the local disk are pure, and so are
  * those that derive trees for the claims and for nova-compute. The tracker and the reshape call
  * this file. */
 
@@ -85,7 +86,7 @@ static void drop_pools(ProviderTree *tree, const Uuid *root)
         }
 }
 
-/* Adds the root provider if Placement has none. Checks the name and the place of an existing one,
+/* Adds the root provider if tree has none. Checks the name and the place of an existing one,
  * because the agent does not rename or move it. */
 static int ensure_root(const TreeMaker *maker, ProviderTree *tree, Error *reterr)
 {
@@ -184,8 +185,8 @@ static int want_devices(const TreeMaker *maker, const RetainedTrees *trees)
         return 0;
 }
 
-/* Retains the inventories that Placement has, that are or might be in use, and that no other part
- * made (retained_apply()). */
+/* Retains the inventories of trees->before that are or might be in use, and that no other part made
+ * (retained_apply()). */
 static int retain(const TreeMaker *maker, const RetainedTrees *trees, ProviderTree *tree,
                   Error *reterr)
 {
@@ -194,8 +195,9 @@ static int retain(const TreeMaker *maker, const RetainedTrees *trees, ProviderTr
                        : retained_apply(maker->retained, trees, tree, reterr);
 }
 
-/* Restores the inventories in use that base has and tree lacks, for example of a class whose entry
- * left provider.yaml. Placement rejects the whole reshape if a class in use loses its inventory. */
+/* Restores the inventories in use that base has and tree lacks, at providers of both, for example
+ * of a class whose entry left provider.yaml. Placement rejects the whole reshape if a class in use
+ * loses its inventory. */
 static int keep_in_use(const Allocations *consumers, const ProviderTree *base, ProviderTree *tree)
 {
         for (size_t i = 0; consumers && i < consumers->n_consumers; i++) {
@@ -221,10 +223,10 @@ static int keep_in_use(const Allocations *consumers, const ProviderTree *base, P
 
 /* Makes the published tree from the driver's tree. The order is fixed: devices, cordons, files of
  * the operator, retained inventories, foreign traits. An old shape has inventories that the host
- * lost, so they are closed before the files make inventories again. A reshape with consumers
- * retains no further inventory, but keeps those that the moved consumers and the others use. The
- * retained ones stay reserved: reshape_image_open() opens those of consumers that the request
- * writes. */
+ * lost, so the retained ones are closed before the files make inventories again. A reshape with
+ * consumers retains no further inventory, but keeps those that the moved consumers and the others
+ * use. Those retained before stay reserved: reshape_image_open() opens those of consumers that the
+ * request writes. */
 static int finish(const TreeMaker *maker, const RetainedTrees *trees, const DriverReshape *reshape,
                   ProviderTree *tree, Error *reterr)
 {
@@ -256,7 +258,8 @@ static int finish(const TreeMaker *maker, const RetainedTrees *trees, const Driv
 }
 
 /* Updates the facts about devices that a snapshot lacks, such as those of claims and cordons, and
- * returns them (device_watch_note_facts()). Returns NULL if they are unknown. */
+ * returns them (device_watch_note_facts()). Returns NULL without a device watch, or if memory is
+ * short. */
 static const DeviceFacts *note_facts(const TreeMaker *maker, const Snapshot *snapshot)
 {
         _cleanup_(string_set_done) StringSet left = STRING_SET_INIT;
