@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Retains inventories that the host lost while consumers have allocations from them. A RetainedItem
- * is created when an inventory is retained for the first time. The item is active as long as the
- * inventory is retained. Afterwards the item stays as long as Placement's tree shows the inventory
- * with reserved equal to total. During this time the former reserved amount is needed, unless the
- * host offers no more than that amount. The items are stored in a file.
+/* Retains inventories that the host lost while consumers have, or might have, allocations from
+ * them. A RetainedItem is created when an answer of Placement first shows that a lost inventory is
+ * in use. The item is active as long as the inventory is retained. Afterwards the item stays,
+ * because its former reserved amount is needed, while Placement's tree has all of the inventory
+ * reserved. It goes earlier if the new tree has a total of at most that amount. Items change only
+ * with a known tree, and are stored in a file. A failed write is logged, and tried again with the
+ * next known tree.
  *
  * Answers about allocations follow a cycle of three lists. The list "wanted" collects providers
  * while a tree is made. retained_ask() copies "wanted" to "asked", and retained_set_holders() moves
  * "asked" to "read". An answer counts only for providers in "read". When a tree is made and a
- * provider is not in "wanted" any more, it leaves "read", because a later loss needs a new
- * answer. */
+ * provider is not in "wanted" any more, it leaves "read", because a later loss needs a new answer.
+ * retained_forget_answer() empties "read". */
 
 #include "agent/tree/retained.h"
 
@@ -49,7 +51,7 @@ struct Retained {
         size_t n_asked;
         Uuid *read; /* providers that holders covers; sorted */
         size_t n_read;
-        Allocations *holders; /* allocations from the providers in read; NULL: none were read */
+        Allocations *holders; /* the last answer, about the providers in read then; NULL: none */
         bool changed;         /* the file must be written */
 };
 
@@ -117,7 +119,7 @@ static json_t *item_to_json(const RetainedItem *item)
                          "active", (int)item->active);
 }
 
-/* Writes the items if they changed. After a failure the next call tries again. */
+/* Writes the items if they changed, unless read_only. After a failure the next call tries again. */
 static void save(Retained *retained)
 {
         _cleanup_json_ json_t *array = json_array(), *json = NULL;
@@ -405,7 +407,7 @@ int retained_ask(Retained *retained, const Uuid **ret, size_t *ret_n, bool *ret_
         return 0;
 }
 
-/* Drops answers about providers that have all their inventories again. */
+/* Drops answers about providers that are not wanted: they have all their inventories again. */
 static void forget_answers(Retained *retained)
 {
         size_t n = 0;
@@ -417,8 +419,8 @@ static void forget_answers(Retained *retained)
 }
 
 /* Adds a provider of before to tree, without its inventories, and the parents that it needs. Sets
- * *ret to the provider in tree, or to NULL if another provider in tree has its name. Then the
- * inventory is not retained, and Placement accepts or refuses the removal. */
+ * *ret to the provider in tree, or to NULL if another provider in tree has the name of one of them.
+ * Then the inventory is not retained, and Placement accepts or refuses the removal. */
 static int bring_back(const ProviderTree *before, const Provider *provider, ProviderTree *tree,
                       Provider **ret)
 {
@@ -523,8 +525,8 @@ static void log_end(const RetainedItem *item, bool back, bool lost)
                         item->resource_class, item->name);
 }
 
-/* Returns true if Placement can still have the full reservation, so that the former amount is
- * needed. */
+/* Returns true for an active item, and while Placement can still have the full reservation, so that
+ * the former amount is needed. */
 static bool is_needed(const RetainedItem *item, const RetainedTrees *trees,
                       const ProviderTree *tree)
 {
@@ -537,8 +539,8 @@ static bool is_needed(const RetainedItem *item, const RetainedTrees *trees,
                !(after && item->reserved >= after->total);
 }
 
-/* Ends the items that this retained_apply() did not retain, and removes those that are not
- * needed. */
+/* Ends the items that this retained_apply() did not retain, without those that an old shape still
+ * has reserved. Removes those that are not needed. */
 static void settle(Retained *retained, const RetainedTrees *trees, const ProviderTree *tree)
 {
         size_t n = 0;

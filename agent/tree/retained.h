@@ -2,17 +2,17 @@
 #pragma once
 
 /* Retains inventories that the host does not have or offer any more, while a consumer in Placement
- * has an allocation from them. Placement refuses to remove such an inventory. So the agent
- * publishes it with all capacity reserved, and no scheduler allocates more of it.
+ * has, or might have, an allocation from them. Placement refuses to remove such an inventory. So
+ * the agent publishes it with all capacity reserved, and no scheduler allocates more of it.
  *
  * The evidence comes from Placement alone. While an inventory is lost, the tracker reads the
- * allocations from its provider. Before this answer the inventory counts as in use. "retained.json"
- * of state_dir keeps the reserved amount from before the retention. Each tree gets this amount back
- * before the driver edits it, so it is published again when the host has the inventory again and
- * the driver keeps it.
+ * allocations from its provider. Without a present answer the inventory counts as in use.
+ * "retained.json" of state_dir keeps the reserved amount from before the retention. Each tree gets
+ * this amount back before the driver edits it, so it is published again when the host has the
+ * inventory again and the driver keeps it.
  *
- * The device ledger withholds missing devices, and uses the answers of this module. So does the
- * cleaning of devices (agent/cycle/cleaner.h). Main thread; blocks on the disk. */
+ * The device ledger withholds missing devices itself, but uses the answers of this module. The
+ * cleaning of devices (agent/cycle/cleaner.h) uses them, too. Main thread; blocks on the disk. */
 
 #include "base/allocation.h"
 #include "base/provider-tree.h"
@@ -23,8 +23,8 @@
 typedef struct Retained Retained;
 
 typedef enum RetainedUse {
-        RETAINED_USE_NONE,    /* Placement was read: no consumer has an allocation */
-        RETAINED_USE_UNKNOWN, /* Placement was not read */
+        RETAINED_USE_NONE,    /* the last answer: no (other) consumer has an allocation */
+        RETAINED_USE_UNKNOWN, /* no present answer covers the provider */
         RETAINED_USE_HELD,    /* a consumer has an allocation */
 } RetainedUse;
 
@@ -63,14 +63,16 @@ void retained_set_holders(Retained *retained, Allocations *holders);
 void retained_forget_answer(Retained *retained);
 
 /* Returns whether a consumer besides this one (NULL: any) has an allocation from the inventory, as
- * of the last answer. RETAINED_USE_UNKNOWN if that answer did not cover the provider. */
+ * of the last answer. RETAINED_USE_UNKNOWN if that answer was forgotten or did not cover the
+ * provider. */
 RetainedUse retained_use(const Retained *retained, const Uuid *provider, const char *resource_class,
                          const Uuid *besides);
 
 /* The inputs of retained_apply(), all borrowed. */
 typedef struct RetainedTrees {
         const ProviderTree *base;   /* Placement's tree, or an earlier one; NULL: none */
-        const ProviderTree *before; /* base without reservations of cordons and of retentions */
+        const ProviderTree *before; /* base without the reservations of cordons and of retentions,
+                                       but with the root */
         const Snapshot *snapshot;   /* for the names of guests */
         const Uuid *root;
         bool known;     /* base was read from Placement; otherwise nothing is stored or logged, but
@@ -84,15 +86,16 @@ typedef struct RetainedTrees {
  * and its parents come back with the inventory. The inventory is not retained if another provider
  * of tree has the name of one of these, or if its fields are invalid. Providers that lack an
  * inventory are those that retained_ask() returns. In an old shape, a retained inventory of tree
- * stays retained as long as all of it is reserved. The caller calls it when all other parts of the
- * tree are made. If base was read from Placement, logs the begin and end of each retention, and
- * writes the file; a failure is logged, and the next call tries again. Returns -ENOMEM on failure.
- */
+ * stays retained as long as all of it is reserved. The caller calls it after the parts that make
+ * inventories. If trees->known, logs the begin and end of retentions, and writes a changed file. A
+ * failure is logged, and the next such call tries again. A retention begins when its use is known.
+ * Returns -ENOMEM on failure. */
 int retained_apply(Retained *retained, const RetainedTrees *trees, ProviderTree *tree,
                    Error *reterr);
 
 /* Writes the consumers to text, as in "3 used by guest g1 (UUID) and 1 more", and returns text. The
- * amount is that of all consumers. text is "" if no allocation is known. snapshot can be NULL. */
+ * amount is that of all consumers of the last answer, even if it was forgotten. text is "" if no
+ * allocation is known. snapshot can be NULL. */
 const char *retained_describe_holders(const Retained *retained, const Snapshot *snapshot,
                                       const Uuid *provider, const char *resource_class,
                                       char text[static RETAINED_HOLDERS_MAX]);
