@@ -7,10 +7,11 @@
  * each tree.
  *
  * The file is written after an update that changed the ledger, before the tree is published. A
- * crash therefore loses no device that Placement has, unless the write failed. Until the first tree
- * that was made from Placement's, each tree is a preview: the update runs on a copy of the ledger
- * and is not stored or logged. Later the ledger follows the host also while Placement's tree is not
- * known, so that an outage hides no device that is lost or comes back. */
+ * crash therefore loses no device that Placement has, unless the write failed. A failed write is
+ * logged, stops nothing, and is repeated after the next update. Until the first tree that was made
+ * from Placement's, and for an unknown tree without base, an update is a preview: it runs on a copy
+ * of the ledger and is not stored or logged. Later the ledger follows the host also while
+ * Placement's tree is not known, so that an outage hides no device that is lost or comes back. */
 
 #include "agent/tree/device-watch.h"
 
@@ -38,9 +39,9 @@ DeviceWatch *device_watch_free(DeviceWatch *watch)
         return NULL;
 }
 
-/* Makes a fingerprint of the options that decide which devices are reported: mdev types with their
- * devices, [pci] device_spec and report_in_placement. A change of it means that the operator
- * changed them. */
+/* Makes a fingerprint of these options, which decide which devices are reported: mdev types with
+ * their classes and devices, [pci] device_spec and report_in_placement. A change of it means that
+ * the operator changed them. */
 static int make_fingerprint(const HostConfig *config, char *const device_specs[], Uuid *ret)
 {
         _cleanup_free_ char *text = NULL;
@@ -116,8 +117,9 @@ int device_watch_new(DeviceWatch **ret, const char *state_dir, const HostConfig 
         return 0;
 }
 
-/* Writes the ledger if it changed, or if the file was neither loaded nor written before. A failed
- * write is repeated after the next update. It is logged, except a lack of memory for the JSON. */
+/* Writes the ledger if it changed, or if the file was neither loaded nor written before. Does
+ * nothing if read_only. A failed write is repeated after the next update. It is logged if the last
+ * one had not the same error, and never for a lack of memory for the JSON. */
 static void save(DeviceWatch *watch)
 {
         _cleanup_json_ json_t *json = NULL;
@@ -231,7 +233,7 @@ static void on_device_change(const LedgerDevice *device, DeviceChange change, vo
         }
 }
 
-/* Returns a guest that has this address or mdev; NULL: there is none. */
+/* Returns a guest that has this address or mdev by any definition; NULL: there is none. */
 static const SnapshotDomain *find_guest(const Snapshot *snapshot, const char *thing)
 {
         for (size_t i = 0; i < snapshot->n_domains; i++)
@@ -240,8 +242,9 @@ static const SnapshotDomain *find_guest(const Snapshot *snapshot, const char *th
         return NULL;
 }
 
-/* Logs the devices that the last update has blocked or unblocked. A device is blocked while a guest
- * uses its card in another way than the provider counts it (device-blocks.h). */
+/* Logs the devices that the last update has blocked, or unblocked without holding them. A change of
+ * the blocker alone is not logged. A device is blocked while a guest uses its card in another way
+ * than the provider counts it (device-blocks.h). */
 static void log_blocked(const DeviceLedger *ledger, const Snapshot *snapshot)
 {
         for (size_t i = 0; i < ledger->n_devices; i++) {
@@ -308,7 +311,7 @@ static int apply_to_copy(DeviceWatch *watch, const RetainedTrees *trees,
         return r < 0 ? r : note_missing(watch, &copy, reterr);
 }
 
-/* Returns whether a claim or a domain has a part of the device. */
+/* Returns whether a listed claim or a domain has a part of the device. */
 static bool is_used(const LedgerDevice *device, const DeviceUpdateInput *input,
                     const Snapshot *snapshot)
 {
@@ -398,7 +401,8 @@ static int add_holdings(const Claim *claim, DeviceFacts *ret)
         return 0;
 }
 
-/* Lists the PCI devices of living claims. If the claims cannot be read, the last list stays. */
+/* Lists the PCI devices of living claims. If the claims cannot be read, the last list stays.
+ * Returns 0 or -ENOMEM. */
 static int list_holdings(DeviceWatch *watch, Claims *claims)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };

@@ -2,11 +2,12 @@
 #pragma once
 
 /* Runs the device ledger, the list of devices that this host is expected to have. The ledger is
- * stored in "devices.json" of state_dir, written before a request is sent. A journal message
- * reports each device that goes missing, comes back or is exchanged, or that was missing and is not
- * expected any more. The loss of a device that came back and is still held has none. Others report
- * a block by another device and its end. After a restart a block is reported again, and an end
- * before it is not. Main thread; blocks on the disk. */
+ * stored in "devices.json" of state_dir, and a changed one is written before a request is sent. A
+ * journal message reports a device that goes missing, comes back or is exchanged, or that was
+ * missing and is not expected any more. The loss of a device that came back and is still held has
+ * none. Other messages report a block by another device, and its end if the device is neither
+ * missing nor held. After a restart a block is reported again, and an end before the restart is
+ * not. A preview (device_watch_apply()) has no messages. Main thread; blocks on the disk. */
 
 #include "agent/tree/cordon.h"
 #include "agent/tree/device-ledger.h"
@@ -27,11 +28,12 @@ typedef struct DeviceWatch {
         /* Members for device-watch.c alone. */
         char *state_file;
         bool read_only;
-        bool is_begun;           /* a tree was made from Placement's */
+        bool is_begun;           /* an update was for a tree of Placement */
         DeviceUpdateInput input; /* inputs that are equal for all updates; now() adds the time */
         uint64_t looked_usec;    /* CLOCK_BOOTTIME up to which due times were handled */
-        bool saved;              /* the file has the last change of the ledger */
-        int write_error;         /* error of the last write, so that each error is logged once */
+        bool saved;              /* the file was loaded or written once; ledger.changed: it lacks a
+                                    change */
+        int write_error;         /* error of the last write, so that its repetition is not logged */
 } DeviceWatch;
 
 /* Loads the ledger. A damaged file is logged, and the ledger is then empty. config is borrowed,
@@ -45,22 +47,24 @@ DEFINE_CLEANUP(DeviceWatch *, device_watch_free);
 
 /* Updates the ledger and edits tree, which the driver has just made of trees->snapshot. claims
  * names the devices of claims; NULL: not known. retained has the inventories in use in Placement;
- * NULL: no Placement. If the tree was not made from Placement's (trees->known is false), and no
- * earlier one was, or trees->base is NULL, then the ledger is unchanged, and no change is logged.
- * Only n_missing and missing follow such an update. A file
- * that cannot be written is logged, and written again after the next update. Returns -ENOMEM, or
- * -EINVAL with words, on failure. */
+ * NULL: no Placement. The update is a preview if trees->known is false, and trees->base is NULL or
+ * no earlier update was for a known tree. A preview edits tree and sets n_missing and missing, but
+ * leaves the ledger unchanged, and logs and stores nothing. After another update a changed file is
+ * written. A failure is logged, and the next such update tries again. Returns -ENOMEM, or -EINVAL
+ * with words, on failure. */
 int device_watch_apply(DeviceWatch *watch, Claims *claims, const RetainedTrees *trees,
                        const Retained *retained, ProviderTree *tree, Error *reterr);
 
 /* Notes the providers at whose place another device is. Notes the vGPU sizes that the snapshot
  * shows, the PCI devices that claims (NULL: not known) have, and the withheld members of sets:
- * cordoned ones (cordon NULL: none) and those of left (NULL: none). Notes none of these on a host
- * with neither vGPU functions nor sets. While the claims are not known, their last devices stay.
- * Returns all of this, borrowed until the next call, or NULL if memory is short. */
+ * cordoned ones (cordon NULL: none) and those of left (NULL: none). On a host with neither vGPU
+ * functions nor sets, only the exchanged providers are noted. While the claims cannot be read,
+ * their last devices stay. Returns all of this, borrowed until the next call, or NULL if memory is
+ * short. */
 const DeviceFacts *device_watch_note_facts(DeviceWatch *watch, Claims *claims, const Cordon *cordon,
                                            const StringSet *left, const Snapshot *snapshot);
 
-/* Returns the microseconds until an update of the same host can have another result; UINT64_MAX:
- * never. If a time came due since the last update or the last call, it returns 0 once. */
+/* Returns the microseconds until an update of the same host can have another result by the time
+ * alone; UINT64_MAX: never. If a time came due since the last update or the last call, it returns 0
+ * once. */
 uint64_t device_watch_due_in_usec(DeviceWatch *watch);
