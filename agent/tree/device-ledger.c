@@ -2,9 +2,9 @@
 
 /* Updates the ledger and the tree in three steps, each for all devices. First, find_exchanged() and
  * note_other() find devices whose place another device has. Second, note_all_present() stores each
- * device that the driver reported, and decides whether its capacity is offered. Third,
- * handle_missing() goes through the rest of the ledger. It withholds an expected device in the tree
- * and removes the others from the ledger.
+ * other device that the driver reported, and decides whether its capacity is offered. Third,
+ * handle_missing() handles the rest of the ledger. It withholds an expected device in the tree and
+ * removes the others from the ledger.
  *
  * A device is in one of these states: offered; blocked, which includes not clean; missing; held,
  * which means back but not offered yet. The member withheld is not a state. It means that Placement
@@ -429,8 +429,8 @@ static void find_other(const Update *update, LedgerDevice *device)
                 strcpy(device->other, now[0] ? now : "unknown");
 }
 
-/* Updates device->other and reports a change. A device that was not missing before is reported by
- * note_lost(). */
+/* Updates device->other, and reports a new one of a missing device. note_lost() reports that of a
+ * device that was not missing before. */
 static void note_other(Update *update, LedgerDevice *device)
 {
         char before[DEVICE_IDENTITY_SIZE];
@@ -444,8 +444,8 @@ static void note_other(Update *update, LedgerDevice *device)
                 update->change(device, DEVICE_CHANGE_MISSING, update->userdata);
 }
 
-/* Returns whether Placement has the class that the provider has in the tree. The class of a
- * provider that base lacks counts as published, because that provider has no allocations. */
+/* Returns whether Placement is known to have the class that the provider has in the tree. The class
+ * of a provider that base lacks counts as published: that provider has no allocations. */
 static bool is_published(const Update *update, const Provider *provider)
 {
         const ProviderTree *tree = update->input->base;
@@ -625,8 +625,8 @@ static void settle(Update *update, LedgerDevice *device, const SnapshotDevice *t
                 update->change(device, DEVICE_CHANGE_BACK, update->userdata);
 }
 
-/* Returns whether device_spec has a function of the PCI device that this provider counts. A device
- * whose spec was removed is reported only while a guest has it. */
+/* Returns whether the provider counts mdevs, or device_spec has a function of the PCI device that
+ * it counts. A device whose spec was removed is reported only while a guest has it. */
 static bool is_configured(const Update *update, const char *name, const SnapshotDevice *there)
 {
         const HostConfig *host = update->input->host;
@@ -710,7 +710,7 @@ static bool is_present(const Update *update, const LedgerDevice *device,
  * cannot create a vGPU of a configured type now: a vGPU of another type exists on it, or
  * [mdev_TYPE] max_instances is reached. Or the tree has an older shape, without the provider of the
  * card. Always true for a function that becomes a vGPU without an mdev: only the older shape has a
- * provider for it. False if the types of a card, or of a parent of mdevs, cannot be read. */
+ * provider for it. False for a provider of PCI devices, or if the types cannot be read. */
 static bool is_exhausted(const Update *update, const LedgerDevice *device,
                          const SnapshotDevice *there)
 {

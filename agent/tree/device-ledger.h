@@ -7,33 +7,35 @@
  *
  * A device is expected once a provider was reported for it. When the device is missing, its
  * provider stays in the tree with all capacity reserved. The provider stays as long as one of these
- * conditions holds. First, a domain has a part of the device, or a consumer in Placement has an
- * allocation from it or might have one. Second, the host was rebooted and the device is not back.
- * Third, the host lists the device, but it offers nothing: its driver was reloaded, its types
- * cannot be read, or its virtual functions are gone. Fourth, the host stopped listing it in this
- * boot (it was unplugged, or is failing), less than DEVICE_GONE_HOLDS times the hold ago.
+ * conditions holds, without the exceptions below. First, a domain has a part of the device, or a
+ * consumer in Placement has an allocation from it or might have one. Second, the host was rebooted
+ * and the device is not back. Third, the host lists the device, but it offers nothing: its driver
+ * was reloaded, its types cannot be read, or its virtual functions are gone. Fourth, the host
+ * stopped listing it in this boot (it was unplugged, or is failing), less than DEVICE_GONE_HOLDS
+ * times the hold ago.
  *
  * A changed configuration of devices ends the expectation of a device that is not in use. It ends
  * that of a listed device that is in use, too, because the operator removed it from the
  * configuration. It does not end that of a device with another one at its place (see below). A
  * device that reports that it can create no more of its configured type is not missing either. A
- * device whose provider has another name now, or whose uuid another provider has, is not missing.
+ * device whose provider has another name now, or whose uuid another provider has, is not expected.
  * The same holds for a device whose name does not begin with that of the root: the file can be a
  * copy of that of another host.
  *
  * A device is more than its address. If another device is at the address of one that a claim or a
  * domain has, the first device is missing. Its provider stays reserved until the device is back, or
- * until no claim or domain has it. A claim that names the new device accepts it. Only facts change
- * an identity (base/device-identity.h). A device without claim and domain is simply replaced. The
- * ledger has its identity while Placement has the provider without the class of the new one.
+ * until no claim or domain has it. A claim that names the new device accepts it, unless another
+ * claim names the former one. Only facts change an identity (base/device-identity.h). A device
+ * without claim and domain is simply replaced. The ledger keeps its identity until a tree of
+ * Placement has the class of the new one, or lacks the provider.
  *
  * A device that another one blocks (decision devices/parts) is withheld in the same way. The block
  * lasts while a domain has the other device by any of its definitions, and no domain has a part of
  * what the provider counts.
  *
- * A device that is not proved to be clean since its last guest is withheld in the same way, from
- * the claim on: a scheduler then cannot take it between the release and the cleaning (decision
- * devices/clean). Placement keeps the allocation that it has.
+ * A device that is not proved to be clean since its last guest is withheld in the same way, as soon
+ * as its claim is written to Placement: a scheduler then cannot take it between the release and the
+ * cleaning (decision devices/clean). Placement keeps the allocation that it has.
  *
  * A device that vanished in this boot and is back is offered again after it was present for the
  * hold. Each loss soon after a return doubles the hold, DEVICE_DOUBLINGS_MAX times at most. So a
@@ -66,7 +68,7 @@ typedef struct LedgerDevice {
         StringSet traits;
         StringSet members; /* parts of the device: PCI addresses and uuids of mdevs */
         Uuid boot;         /* boot in which it was present last */
-        Uuid config;       /* configuration with which it was present last */
+        Uuid config;       /* configuration that named it when it was present last */
         char identity[DEVICE_IDENTITY_SIZE]; /* identity when it was present last; "": not known */
         char other[DEVICE_IDENTITY_SIZE];    /* identity of another device at its place; "": none */
         bool missing;
@@ -82,8 +84,9 @@ typedef struct LedgerDevice {
          * These are not stored. */
         char blocker[UUID_TEXT_LENGTH + 1];
         char blocker_before[UUID_TEXT_LENGTH + 1];
-        /* Words about its cleaning, such as "not clean: …". They are "" for a clean device, and
-         * while its guest has it. They are not stored. */
+        /* Words about its cleaning, such as "not clean: …". They are "" for a clean device, while
+         * it is missing or held, and while its guest has it without a reason. They are not
+         * stored. */
         char unclean[UNCLEAN_WORDS_SIZE];
 } LedgerDevice;
 
@@ -109,8 +112,8 @@ typedef struct DeviceUpdateInput {
         Uuid boot;          /* the kernel's boot id */
         Uuid config;        /* fingerprint of the configuration of devices */
         uint64_t now_usec;  /* CLOCK_BOOTTIME */
-        uint64_t hold_usec; /* 0: a device that is gone in this boot is expected only while it is in
-                               use, and one that is back is offered at once */
+        uint64_t hold_usec; /* 0: a device that the host stopped listing in this boot is expected
+                               only while it is in use, and one that is back is not held */
         const ClaimedDevice *claimed; /* devices that claims name, sorted by address; borrowed */
         size_t n_claimed;
         const UncleanDevices *unclean; /* devices that are not proved to be clean; NULL: none */
@@ -121,9 +124,10 @@ typedef struct DeviceUpdateInput {
                                    classes, and reserve what base does not */
         const HostConfig *host; /* the types of devices, and whether a provider counts a card or its
                                    functions; NULL: neither matters */
-        const Retained *retained;   /* inventories in use in Placement; NULL: no Placement */
-        const ProviderTree *before; /* Placement's tree, whose ratios, traits and aggregates are
-                                       kept; NULL: not known */
+        const Retained *retained;   /* inventories in use in Placement; NULL: no Placement, or a
+                                       preview */
+        const ProviderTree *before; /* base without the reservations of cordons and retentions; its
+                                       ratios, traits and aggregates are kept; NULL: not known */
         const ProviderTree *base;   /* Placement's tree, or an earlier one; NULL: none */
 } DeviceUpdateInput;
 
@@ -137,7 +141,7 @@ typedef enum DeviceChange {
  * change of a device during the update; the device is borrowed. The loss of a held device, and the
  * end of one that was not missing, are no changes. Sets ledger->changed if the file must be
  * written. Returns -ENOMEM, which leaves both undefined, or -EINVAL with words if tree has no root
- * or a provider cannot be restored. */
+ * or a provider cannot be restored; then tree is incomplete. */
 int device_ledger_update(DeviceLedger *ledger, const Snapshot *snapshot, ProviderTree *tree,
                          const Uuid *root, const DeviceUpdateInput *input,
                          void (*change)(const LedgerDevice *device, DeviceChange change,
@@ -145,7 +149,7 @@ int device_ledger_update(DeviceLedger *ledger, const Snapshot *snapshot, Provide
                          void *userdata, Error *reterr);
 
 /* Returns the device of a provider that the driver made: "<root>_<device>" or "<root>_<ADDRESS>".
- * Returns NULL for the root and for providers of other writers. */
+ * Returns NULL for another name, such as that of the root, and if the snapshot lacks the device. */
 const SnapshotDevice *device_ledger_find(const Snapshot *snapshot, const char *root,
                                          const char *name);
 
