@@ -11,8 +11,8 @@
  * edit a tree, and cordon_apply() after them.
  *
  * Each change by an operator or a health rule is written to the disk before it takes effect (not if
- * read_only), and is undone in memory if the write fails. A failed write can leave a time in
- * lifted, which does no harm: it is that of now. The words for people are made at each change.
+ * read_only). If the write fails, the change fails and is undone in memory. Only a time can stay in
+ * lifted: it is that of now. The words for people are made at each change.
  *
  * LIMITATIONS: reserved amounts that cannot be written until the agent restarts are lost, and the
  * device stays reserved after its cordon is lifted. */
@@ -69,7 +69,7 @@ typedef enum Words {
 struct Cordon {
         char *state_file;
         bool read_only;
-        bool unsaved; /* the last write failed, so the file lacks a change */
+        bool unsaved; /* the last write for a tree failed */
         CordonEntry *entries;
         size_t n_entries, n_allocated;
         Lifted *lifted; /* the oldest first */
@@ -549,8 +549,8 @@ bool cordon_covers(const Cordon *cordon, const ProviderTree *tree, const Uuid *r
         return false;
 }
 
-/* Returns the entry of a device by any of its names. The entry can have another name of the same
- * device. */
+/* Returns the entry of a device by any of its names, also a lifted one. It can have another
+ * name. */
 static CordonEntry *find_named(const Cordon *cordon, const ProviderTree *tree, const Uuid *root,
                                const char *device)
 {
@@ -575,7 +575,7 @@ const char *cordon_find_name(const Cordon *cordon, const ProviderTree *tree, con
         return card[0] && find_provider(tree, root, card) ? card : NULL;
 }
 
-/* Returns the time at which a person lifted the last cordon of the device; 0: never. */
+/* Returns the time at which a person last lifted a cordon of the device; 0: not known. */
 static uint64_t find_lifted(const Cordon *cordon, const ProviderTree *tree, const Uuid *root,
                             const char *device)
 {

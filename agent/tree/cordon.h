@@ -13,13 +13,13 @@
  * A lifted cordon restores the earlier state: a trait that another writer had set before stays, and
  * a device gets the reserved amount that it would have. A trait that another writer sets or removes
  * during the cordon is removed with it. The entry is removed once a tree that was read from
- * Placement shows that the cordon is gone.
+ * Placement shows no effect of the cordon.
  *
  * A cordon of a device belongs to a person or to a health rule (agent/health/rule.h). A rule never
  * changes a cordon of a person, and takes over one of another rule only if its own is harder to
- * lift (agent/health/judge.h). A person can take over and lift each one. The last 1024 times at
- * which a person lifted one are kept, because older evidence must not cordon the device again. Main
- * thread; blocks on the disk. */
+ * lift (agent/health/judge.h). A person can take over and lift the cordon of any rule. The last
+ * 1024 times at which a person lifted the cordon of a device are kept, because older evidence must
+ * not cordon the device again. Main thread; blocks on the disk. */
 
 #include <jansson.h>
 
@@ -58,7 +58,8 @@ DEFINE_CLEANUP(Cordon *, cordon_free);
  * borrowed until the next call or cordon_free(). Without a call there are no sets. */
 void cordon_set_host(Cordon *cordon, const HostConfig *host);
 
-/* Returns true if the device of a set at the PCI address is cordoned alone. */
+/* Returns true if a cordon that is not lifted names this PCI address, which is that of a device of
+ * a set. */
 bool cordon_has_member(const Cordon *cordon, const char *address);
 
 /* Cordons the host or a device, and returns after the write of the file (state_file_write()),
@@ -82,9 +83,9 @@ int cordon_set(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const
 int cordon_lift(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const char *device,
                 const char *rule, uint64_t now_usec, Error *reterr);
 
-/* Returns the name of a device whose cordon belongs to a rule that ends with the boot, and was made
- * in another boot than boot_id. NULL: there is none. Borrowed until the next change; *ret_rule
- * likewise. */
+/* Returns the name of a device with a cordon of a rule that the next boot ends (CordonRule.lift),
+ * and that was made in another boot than boot_id. NULL: there is none. Borrowed until the next
+ * change; *ret_rule likewise. */
 const char *cordon_find_of_other_boot(const Cordon *cordon, const char *boot_id,
                                       CordonRule *ret_rule);
 
@@ -113,7 +114,8 @@ void cordon_clear(Cordon *cordon, ProviderTree *tree, const Uuid *root, bool kno
 /* Applies the cordons to a tree, after the driver and the device ledger. Removes the trait of a
  * lifted host cordon, unless another writer had set it before. known: as for cordon_clear(). A
  * failed write of the file is logged once, and repeated with the next known tree. Until it
- * succeeds, a new cordon of the host does not set the trait. Returns -ENOMEM on failure. */
+ * succeeds, a new cordon of the host does not set the trait in known trees. Returns -ENOMEM on
+ * failure. */
 int cordon_apply(Cordon *cordon, ProviderTree *tree, const Uuid *root, bool known, Error *reterr);
 
 /* The cordons in words, which are borrowed until the next change. */
@@ -128,10 +130,10 @@ typedef struct CordonView {
 
 CordonView cordon_view(const Cordon *cordon);
 
-/* Returns true if Nova does not write the reserved amount of the provider. This holds for a PCI
- * device that is assigned as a whole. Such a provider is named after host and address
- * ("host1_0000:81:00.0"). Nova writes only its total and max_unit (facts C7), but writes the
- * reserved amounts of all other providers. */
+/* Returns true if Nova does not write the reserved amount of the provider. This holds for a
+ * provider of PCI devices. Such a provider is named after host and address ("host1_0000:81:00.0").
+ * Nova writes only its total and max_unit (facts C7), but writes the reserved amounts of all other
+ * providers. */
 bool nova_keeps_reserved(const ProviderTree *tree, const Uuid *root, const Provider *provider);
 
 /* Returns the permission that cordoning this device needs: NOVA_ACTION_CORDON_… */
