@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Decides about findings. The order of the checks is that of the enum: evidence that is not about
- * this host, this boot or this time is ignored first.
+/* Decides about findings. The order of the checks is that of the enum: evidence about a device that
+ * the host does not offer, of another boot (if the rule ends with the boot), or from before the
+ * last lift of a person is ignored first.
  *
- * A device has one cordon. If two rules find it broken, the rule whose cordon is harder to lift
- * owns it. Otherwise the end of the other rule would offer a device with a lasting fault. A
- * cordon of a person is never changed. A finding under it is reported. Otherwise the person who
- * lifts it would not know the finding, and older findings than the lift do not count.
+ * A device has one cordon. If two rules that withhold find it broken, the rule whose cordon is
+ * harder to lift owns it. Otherwise the end of the other rule would offer a device with a lasting
+ * fault. No decision changes a cordon of a person. A finding under it is reported once. Otherwise
+ * the person who lifts it would not know the finding, and older findings than the lift do not
+ * count.
  *
  * Tests: tests/unit/agent/health/test-judge.c */
 

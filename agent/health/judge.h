@@ -12,9 +12,11 @@ typedef enum HealthDecision {
         HEALTH_UNKNOWN_DEVICE, /* ignore: the host offers no such device */
         HEALTH_OTHER_BOOT,     /* ignore: the rule ends with the boot, and the evidence is of
                                   another one */
-        HEALTH_OLD,            /* ignore: a person lifted the cordon after the first case */
-        HEALTH_KNOWN,          /* ignore: the device is reported since the last lift, or withheld
-                                  by this rule, or by one whose cordon is as hard to lift */
+        HEALTH_OLD,            /* ignore: a person lifted a cordon at or after the first case */
+        HEALTH_KNOWN,          /* ignore. If this would be a report: the rule has reported the
+                                  device since the last lift, or a rule withholds it. If not: this
+                                  rule withholds it, or one whose cordon is at least as hard to
+                                  lift */
         HEALTH_FEW_GUESTS,     /* wait: too few guests had the device */
         HEALTH_REPORT,         /* report it, and change no cordon: the rule or [agent] nova says
                                   so, or a person has cordoned the device */
@@ -41,7 +43,7 @@ typedef struct HealthFacts {
         const HealthMessage *finding;
         const char *boot_id; /* this boot of the host */
         bool is_offered; /* the device or its physical function has a provider, or it is in a set */
-        CordonState cordon; /* cordon of this provider */
+        CordonState cordon; /* cordon of this provider, or of the device of the set */
         bool is_reported;   /* this rule has reported the device since the last lift of a cordon */
         bool is_permitted;  /* [agent] nova permits to withhold it */
         const HealthSightings *sightings; /* guests that had the device at a case; used only if the
@@ -52,7 +54,8 @@ typedef struct HealthFacts {
 HealthDecision health_judge(const HealthFacts *facts);
 
 /* Notes that the consumer had the device at the last case of the finding, or with UUID_NULL that
- * the rule found the device broken. If the list is full, the oldest sighting is replaced. */
+ * the rule found the device broken. A newer case replaces the last one of this rule, device and
+ * consumer. If the list is full, a new sighting replaces the oldest one. */
 void health_sightings_note(HealthSightings *sightings, const HealthMessage *finding,
                            const Uuid *consumer);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Writes and reads the messages of compute-agent-health. The reader checks each member, and makes
- * each text safe to show. A message has only the members of its kind, and the reader ignores other
- * members. A member that is missing, of another type or too long makes the whole line no message.
- * The number of guests is cut to HEALTH_GUESTS_MAX.
+/* Writes and reads the messages of compute-agent-health. The reader checks the type of each member,
+ * and replaces control characters of texts. A message has only the members of its kind, and the
+ * reader ignores other members. A member that is missing, of another type or too long, a bad
+ * address, or an unknown kind or lift makes the whole line no message. The number of guests is cut
+ * to HEALTH_GUESTS_MAX.
  *
  * Tests: tests/unit/agent/health/test-message.c */
 

@@ -2,8 +2,9 @@
 
 /* Reads attributes of PCI devices from sysfs. Each attribute is a small text. A file that cannot be
  * read, or a text without the value, is no evidence: its reader returns -ENODATA, or -ENODEV for
- * the address of a controller. Nothing is kept between two calls. The port above a device is its
- * parent folder, so a device without a port above it has no expected link and gives -ENODATA.
+ * the address of a controller. Only the list of devices fails with the errno of its folder. Nothing
+ * is kept between two calls. The port above a device is its parent folder, so a device without a
+ * port above it has no expected link and gives -ENODATA.
  *
  * Tests: tests/unit/agent/health/test-sysfs.c */
 
