@@ -2,9 +2,9 @@
 
 /* Keeps the state of the health monitor as JSON. The words about the reports are made again after
  * each change; without memory for them they stay as they were. A file with one bad member is
- * rejected as a whole, and leaves no report, no sighting and no cursor. Reports are in the order of
- * their arrival. At HEALTH_REPORTS_MAX the oldest one goes, and at HEALTH_SIGHTINGS_MAX the oldest
- * sighting.
+ * rejected as a whole, and leaves no report, no sighting and no cursor. Reports are in the order in
+ * which they were added; a repeated one moves to the end. At HEALTH_REPORTS_MAX the first one goes,
+ * and at HEALTH_SIGHTINGS_MAX the sighting with the oldest case. A failed write is only returned.
  *
  * Tests: tests/unit/agent/health/test-record.c */
 

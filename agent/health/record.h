@@ -13,7 +13,7 @@
 
 typedef struct HealthRecord {
         char *path;
-        char cursor[HEALTH_CURSOR_SIZE]; /* "": nothing was read */
+        char cursor[HEALTH_CURSOR_SIZE]; /* "": no position is known */
         /* The devices that rules have reported. The texts are owned. */
         struct HealthReport {
                 char *device; /* name of the device, as a cordon would have it */
@@ -42,12 +42,13 @@ bool health_record_has(const HealthRecord *record, const char *device, const cha
                        uint64_t after_usec);
 
 /* Adds a report, or replaces that of this device and rule. It stays after this boot only if the
- * rule ends with a recovery. At HEALTH_REPORTS_MAX the oldest one is dropped. Returns -ENOMEM. */
+ * rule ends with a recovery. At HEALTH_REPORTS_MAX the report that was added first is dropped.
+ * Returns 0 or -ENOMEM; then there is no report of this device and rule. */
 int health_record_add(HealthRecord *record, const char *device, const HealthMessage *finding);
 
 /* Removes a report. Returns true if it existed. */
 bool health_record_remove(HealthRecord *record, const char *device, const char *rule);
 
-/* Removes the reports that end with the boot and are of another boot. Returns true if there were
- * any. */
+/* Removes the reports that do not stay after their boot (health_record_add()) and are of another
+ * boot. Returns true if there were any. */
 bool health_record_end_boot(HealthRecord *record, const char *boot_id);

@@ -34,7 +34,7 @@
 
 typedef struct HealthPattern HealthPattern;
 
-/* The device that a line names. Exactly one member is not "". */
+/* The device that a line names. After a match exactly one member is not "". */
 typedef struct HealthSubject {
         char address[PCI_ADDRESS_SIZE];
         char nvme[HEALTH_NAME_SIZE];
@@ -69,7 +69,8 @@ typedef struct HealthRule {
         HealthPattern *recovery; /* HEALTH_LINE with HEALTH_LIFT_RECOVERY only */
         unsigned count;          /* this often … */
         uint64_t within_usec;    /* … within this time is a finding */
-        unsigned guests;         /* number of different guests that had the device; 0: any */
+        unsigned guests;         /* different guests that must have had the device; 0: guests do not
+                                    count */
         HealthLift lift;
         bool reports; /* withholds nothing */
 } HealthRule;
