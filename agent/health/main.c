@@ -13,15 +13,17 @@
  *                     other sources, for tests
  *
  * Bad rules, and lines that cannot be read, are no errors of the program: it prints a message, and
- * opens the journal again every 30 s. A folder of rules that exists and cannot be listed is an
- * error. So is a file of rules whose stat() fails, except for a link without a target. Without
- * rules the program prints its state and ends. It also ends when the agent closes the pipe or ends.
+ * tries a journal that failed again after 30 s. A folder of rules that exists and cannot be listed
+ * is an error. So is a file of rules whose stat() fails, except for a link without a target. Lack
+ * of memory and a failed output end the program with an error, too. Without rules the program
+ * prints its state and ends. It also ends when the agent closes the pipe or ends.
  *
- * The position is printed after the messages of its lines, and not while a finding waits because
- * one of its rule and device was just printed (HEALTH_REPEAT_USEC). So the next start reads the
- * lines of a finding that was not printed, and can print a finding again. It cannot make a finding
- * that also counts lines before those that are read again (see below). It cannot make one about an
- * NVMe controller that has left sysfs, because the addresses of controllers are not stored.
+ * The position is printed after the messages of its lines. It is not printed while lines are read
+ * again, or while a message waits because one of its rule and device was just printed
+ * (HEALTH_REPEAT_USEC). So the next start reads the lines of a finding that was not printed, and
+ * can print a finding again. It cannot make a finding that also counts lines before those that are
+ * read again (see below). It cannot make one about an NVMe controller that has left sysfs, because
+ * the addresses of controllers are not stored.
  *
  * The lines come from the system journal of this host, from journal files in a folder, or as plain
  * lines from a named pipe. The agent cannot read /dev/kmsg, because it has no privilege; the
@@ -317,7 +319,8 @@ static int read_line(KernelLog *log, KernelLine *ret)
         return log->journal ? read_entry(log, ret) : read_pipe(log, ret);
 }
 
-/* Returns time (CLOCK_REALTIME) and boot of the line that was read last. */
+/* Returns time (CLOCK_REALTIME) and boot of the line that was read last. A line of the pipe is of
+ * now. */
 static int locate(void *userdata, uint64_t *ret_usec, char ret_boot_id[HEALTH_BOOT_SIZE])
 {
         KernelLog *log = userdata;
@@ -336,8 +339,8 @@ static int locate(void *userdata, uint64_t *ret_usec, char ret_boot_id[HEALTH_BO
         return sd_journal_get_realtime_usec(log->journal, ret_usec);
 }
 
-/* Returns the position behind the line that was read last. "": there is none, or lines are still
- * read again. */
+/* Returns the position behind the line that was read last. "": there is none, it is too long, or
+ * lines are still read again. */
 static void get_cursor(KernelLog *log, char ret[HEALTH_CURSOR_SIZE])
 {
         _cleanup_free_ char *cursor = NULL;
@@ -470,7 +473,8 @@ static void close_log(Helper *helper, int error)
         helper->reopen_usec = clock_usec(CLOCK_MONOTONIC) + REOPEN_USEC;
 }
 
-/* Applies the rules to at most LINES_MAX lines. Returns 1 if there can be more, 0, or -ENOMEM. */
+/* Applies the rules to at most LINES_MAX lines. Returns 1 if there can be more, 0 (also after a
+ * failed read, which closes the source), or -ENOMEM. */
 static int read_lines(Helper *helper)
 {
         KernelLine line;

@@ -3,14 +3,15 @@
 /* Applies health rules. Two histories keep the results until they are taken: one has the evidence
  * against devices, the other one the evidence that they work again. A history keeps a Track for
  * each pair of rule and device: the times of its last cases, at most the number that the rule needs
- * for a finding. A case makes a finding if the track has this number of times, and the first time
- * is within the time of the rule. A first time after that of the case counts, too (add_case()). A
- * quiet case makes none. The finding can be taken when HEALTH_REPEAT_USEC have passed since the
- * last one of the track was taken. The times stay then, so one more case can repeat the finding. At
- * HEALTH_TRACKS_MAX pairs in a history, the pair whose last case was added first is forgotten, with
- * a finding that was not taken. Its next finding does not wait for HEALTH_REPEAT_USEC. Evidence of
- * one kind removes a result of the other kind that was not taken, so the last evidence counts. It
- * also forgets the cases of the other kind, so after a recovery the count of a rule begins at 0.
+ * for a finding. A case makes a result (a finding or a recovery) if the track has this number of
+ * times, and the first time is within the time of the rule. A first time after that of the case
+ * counts, too (add_case()). A quiet case makes none. The result can be taken when
+ * HEALTH_REPEAT_USEC have passed since the last one of the track was taken. The times stay then, so
+ * one more case can repeat the result. At HEALTH_TRACKS_MAX pairs in a history, the pair whose last
+ * case was added first is forgotten, with a result that was not taken. Its next result does not
+ * wait for HEALTH_REPEAT_USEC. Evidence of one kind removes a result of the other kind that was not
+ * taken, so the last evidence counts. It also forgets the cases of the other kind, so after a
+ * recovery the count of a rule begins at 0.
  *
  * An AER counter is evidence only if it grew between two readings: the first reading has errors of
  * any age. Each new error is one case, up to HEALTH_COUNT_MAX for one reading. A bad link is one
@@ -19,7 +20,8 @@
  * the addresses of up to CONTROLLERS_MAX NVMe controllers are remembered. The addresses are read at
  * the start, at each reading of links (if there are rules about links), and when a line that
  * matches a rule names a controller. The address of a controller is unknown if it left sysfs before
- * the start, or came and left between two of these readings.
+ * the start, or came and left between two of these readings, or came after CONTROLLERS_MAX others.
+ * A lack of memory is the only error of this file, and can lose evidence.
  *
  * LIMITATIONS: the kernel reuses names. A line counts for the controller that has the name when the
  * line is read, or else had it last. A line of an earlier boot counts only with an address, and if
@@ -161,7 +163,7 @@ static void remember_all(HealthObserver *observer)
                         remember(observer, entry->d_name, address);
 }
 
-/* Replaces the name of a controller by its address. Returns false if it is unknown. */
+/* Adds the address of a controller to its name. Returns false if it is unknown. */
 static bool resolve(HealthObserver *observer, HealthSubject *subject)
 {
         if (!subject->nvme[0])

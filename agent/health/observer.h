@@ -7,8 +7,7 @@
 
 #include "agent/health/message.h"
 
-/* The memory is limited to this number of pairs of a rule and a device, for evidence of each kind.
- */
+/* The cases of this number of pairs of a rule and a device are kept, for evidence of each kind. */
 #define HEALTH_TRACKS_MAX 512
 
 /* A finding that repeats is due at most every HEALTH_REPEAT_USEC. So a flood of lines about one
@@ -29,10 +28,10 @@ HealthObserver *health_observer_free(HealthObserver *observer);
 DEFINE_CLEANUP(HealthObserver *, health_observer_free);
 
 /* Applies all rules to a line of the kernel, which is borrowed. quiet: the receiver knows it, so it
- * counts, but makes no finding. locate() returns the time of the line (CLOCK_REALTIME) and its
+ * counts, but makes no message. locate() returns the time of the line (CLOCK_REALTIME) and its
  * boot. It is called only for a line that matches a rule. Evidence of another boot is ignored if
- * the rule ends with the boot. Evidence about an NVMe controller with an unknown address, or whose
- * time is unknown, is ignored too. Returns -ENOMEM. */
+ * the rule ends with the boot, or the line names an NVMe controller. Evidence about a controller
+ * with an unknown address, or whose time is unknown, is ignored too. Returns 0 or -ENOMEM. */
 int health_observer_line(HealthObserver *observer, const char *text, bool quiet,
                          int (*locate)(void *userdata, uint64_t *ret_usec,
                                        char ret_boot_id[HEALTH_BOOT_SIZE]),
