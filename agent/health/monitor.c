@@ -6,12 +6,13 @@
  * COMPUTE_AGENT_HEALTH names another program, for tests. The buffer has the size of one message: a
  * full buffer without a newline is an error.
  *
- * A finding is stored as a cordon before the position behind its line is stored. So a finding about
- * a line is not lost in a crash, unless its NVMe controller has left sysfs (main.c). One that is
- * repeated changes nothing. If the disk refuses the cordon, the helper is started again at the last
- * position that the monitor received, and finds it again. A finding of a counter in sysfs is lost
- * then. A refused write of the record is tried again after a minute, and the helper keeps running.
- * The record in memory is in force, and the file has the older position and reports.
+ * A finding is stored as a cordon before the position behind its line is stored. So the cordon for
+ * a line is not lost in a crash, unless the helper cannot find it again (main.c). A finding that is
+ * repeated changes no cordon. If the disk refuses the cordon, the helper is started again at the
+ * last position that the monitor received, and finds it again. A finding of a counter in sysfs is
+ * lost then. A refused write of the record is tried again after a minute, or with the next report,
+ * and the helper keeps running. The record in memory is in force, and the file has the older
+ * position and reports.
  *
  * One timer serves three purposes: the next start of the helper (or the next look whether the host
  * is known), the end of a helper that does not end at once, and the limit of its silence.
@@ -287,7 +288,7 @@ static void pause_start(HealthMonitor *monitor)
 }
 
 /* Continues when the helper has ended. A helper that ended well because it has no rules is not
- * started again. */
+ * started again, unless a reload was requested. */
 static void finish_child(HealthMonitor *monitor, bool graceful)
 {
         char end[32], words[100];
@@ -344,9 +345,9 @@ static const char *find_offered(const HealthMonitor *monitor, const HealthHost *
                        : NULL;
 }
 
-/* Notes the guests whose claims have had the device since before the last case. None if they cannot
- * be read. A claim that ended is no evidence, because it is unknown whether it had the device at
- * that time. */
+/* Notes the guests whose living claims have had the device since before the last case. None if the
+ * claims cannot be read. A claim that ended is no evidence, because it is unknown whether it had
+ * the device at that time. */
 static void note_guests(HealthMonitor *monitor, const HealthMessage *finding)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };
@@ -428,7 +429,7 @@ static int report(HealthMonitor *monitor, const char *device, const HealthMessag
         return 0;
 }
 
-/* Returns the time at which a person lifted the cordon last; 0: never. After the clock was set
+/* Returns the time at which a person lifted the cordon last; 0: not known. After the clock was set
  * back, a time in the future says nothing about the cases that follow. */
 static uint64_t get_lifted(const CordonState *cordon)
 {
@@ -653,7 +654,7 @@ static int on_more(sd_event_source *source, void *userdata)
 }
 
 /* Lifts the cordons and ends the reports of another boot that end with it. Returns a negative errno
- * if the disk refuses it. */
+ * if a cordon cannot be lifted; the rest then waits for the next start. */
 static int end_boot(HealthMonitor *monitor, const ProviderTree *tree)
 {
         CordonRule rule;

@@ -2,14 +2,16 @@
 #pragma once
 
 /* The health of devices: runs compute-agent-health, and cordons or reports the devices that its
- * health rules find broken. A recovery ends both. A device that the host does not offer is ignored.
+ * health rules find broken. A recovery ends the cordon and the report of its rule, unless that rule
+ * found another function of the device broken. A device that the host does not offer is ignored.
  * The helper does the expensive work; the monitor handles one message in each turn of the main
  * loop. A helper that ends, writes no state for a minute, or writes a bad message is started again
  * with growing pauses of at most a minute. So is a helper whose message cannot be handled, for
  * example because the disk refuses a cordon. A refused report or position is only an error of the
- * view. A host without rules has no helper until the next reload. Main thread. It blocks on the
- * disk when it is created or freed and when a cordon or a report changes. It also blocks for the
- * position, at most once a minute, and for claims if a rule counts guests. */
+ * view. A host without rules has no helper after its first one has ended, until the next reload.
+ * Main thread. It blocks on the disk when it is created or freed and when a cordon or a report
+ * changes. It also blocks for the position, at most once a minute, and for claims if a rule counts
+ * guests. */
 
 #include <systemd/sd-event.h>
 
@@ -51,13 +53,13 @@ typedef struct HealthMonitorConfig {
 /* Creates a monitor, and loads its state. Calls config->changed() if there are reports. A state
  * that is lost is logged. The monitor begins in the main loop, as soon as tree and snapshot of the
  * host are known: it ends cordons and reports of another boot that end with it, and starts the
- * helper. Returns -ENOMEM or an error of sd-event. */
+ * helper. Returns -ENOMEM, or the error of sd-event or of a state that cannot be read. */
 int health_monitor_new(HealthMonitor **ret, const HealthMonitorConfig *config);
 /* Kills the helper, waits up to 20 ms for its end, and writes changes that were not written. NULL
  * is allowed. Returns NULL. */
 HealthMonitor *health_monitor_free(HealthMonitor *monitor);
 DEFINE_CLEANUP(HealthMonitor *, health_monitor_free);
 
-/* Ends the helper, and starts it again as soon as it has ended, and tree and snapshot are known. It
- * then reads the rules again, and the lines after the last known position. */
+/* Ends the helper, and starts it again as soon as it has ended, and tree and snapshot are known.
+ * The helper then reads the rules again, and the lines after the last known position. */
 void health_monitor_reload(HealthMonitor *monitor);
