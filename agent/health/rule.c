@@ -2,11 +2,11 @@
 
 /* Reads health rules from YAML. A Reader has the document and the rule that is read. Each key of a
  * rule is a row of a table with its function. A function returns -EINVAL after it reported a
- * problem, and the rule or the file is then skipped. health_rules_add() itself then returns 0.
- * -ENOMEM ends the whole call; the rules before it stay. A rule is added only when it is complete
- * and valid. After HEALTH_RULES_MAX problems the rest of the file is skipped. Keys that depend on
- * each other are checked when all keys were read (check()). An unknown key is a problem, so a file
- * for a newer version loses the rules that use it.
+ * problem. The rule or the file is then skipped, and health_rules_add() still returns 0. -ENOMEM
+ * ends the whole call; the rules before it stay. A rule is added only when it is complete and
+ * valid. After HEALTH_RULES_MAX problems the rest of the file is skipped. Keys that depend on each
+ * other are checked when all keys were read (check()). An unknown key is a problem, so a file for a
+ * newer version loses the rules that use it.
  *
  * The patterns are those of PCRE2, which can allocate up to MATCH_HEAP_KIB during a match. From
  * version 10.41 on, it keeps this memory until the pattern is freed.
