@@ -2,13 +2,14 @@
 
 /* Reads one cloud of clouds.yaml and puts it in the place of the configured access to Keystone and
  * Placement. A Cloud has two parsed files, clouds.yaml and secure.yaml. A value of the second file
- * overrides that of the first. The values are copied into the options of the configuration, with
- * the same checks as for the configuration file, except "verify" and "insecure". A value that is a
- * list or a mapping counts as not set.
+ * overrides that of the first, which must have the cloud. The values are copied into the options of
+ * the configuration, with the same checks as for the configuration file, except "verify" and
+ * "insecure". A value that is a list or a mapping counts as not set.
  *
  * All options about Keystone, the endpoint, the token and the TLS files are cleared before the
  * copy. Otherwise a password of the configuration file could be sent to the Keystone of the cloud.
- * Profiles of vendors and the environment variables OS_* of a login are not supported. */
+ * A cloud with a profile of a vendor is rejected. The environment variables OS_* of a login are
+ * ignored. An error can leave the configuration partly changed. */
 
 #include "agent/helper/clouds.h"
 

@@ -2,10 +2,10 @@
 
 /* Decides whether this host is the one that Placement knows, from facts that the helper gathered.
  * The main facts are the provider with this host's uuid ("own") and the one with its name
- * ("holder"). The function find_state() maps them to a state, and the table has the name and
- * the advice of each state. Explanation, advice and the permission to rename depend on that state;
- * identity_may_adopt() checks the facts itself. identity_plan_rename() lists the providers to
- * rename. Pure.
+ * ("holder"). The function find_state() maps them to a state. The table has the name of each state
+ * and its advice, if advise() does not choose another one by the facts. Explanation, advice and the
+ * permission to rename depend on that state; identity_may_adopt() checks the facts itself.
+ * identity_plan_rename() lists the providers to rename. Pure.
  *
  * LIMITATIONS: the facts cannot show whether another provider is a running host. The advice for
  * such a provider therefore depends on its consumers, and leaves the decision to the operator. The
@@ -21,13 +21,17 @@
 #define NAME_MAX_CHARACTERS 200 /* Placement's limit, see facts E3 */
 
 typedef enum IdentityState {
-        IDENTITY_GOOD,        /* the root provider has this host's name */
+        IDENTITY_GOOD,        /* the provider with this host's uuid is a root and has this host's
+                                 name */
         IDENTITY_UNKNOWN,     /* Placement was not read, or the name is not known */
-        IDENTITY_NEW,         /* Placement has neither uuid nor name */
-        IDENTITY_RENAMED,     /* the root provider has another name, and this host's name is free */
-        IDENTITY_TAKEN,       /* the uuid is unknown, and another root has the name */
-        IDENTITY_TAKEN_BELOW, /* the uuid is unknown, and a provider below another has the name */
-        IDENTITY_TWICE,       /* the root has another name, and another provider has this host's */
+        IDENTITY_NEW,         /* Placement has no provider with the uuid (or there is none) or the
+                                 name */
+        IDENTITY_RENAMED,     /* the root with the uuid has another name, and this host's name is
+                                 free */
+        IDENTITY_TAKEN,       /* Placement lacks the uuid, and another root has the name */
+        IDENTITY_TAKEN_BELOW, /* Placement lacks the uuid, and a child has the name */
+        IDENTITY_TWICE,       /* the root with the uuid has another name, and another provider has
+                                 this host's */
         IDENTITY_NO_ROOT,     /* the provider with this host's uuid is below another one */
         _IDENTITY_STATE_MAX,
 } IdentityState;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* computectl-helper ORDER … [FILE] runs the orders of computectl that need the libraries of the
- * agent. It prints one JSON document. The arguments of an order precede FILE, which is the
- * configuration. Default: the host's own.
+ * agent. It prints one JSON document, or fails. The arguments of an order precede FILE, which is
+ * the configuration. Default: the host's own.
  *
  * "discover DRIVER" polls the hypervisor once and prints the host (drivers/host/snapshot.h). DRIVER
  * is a name, or "" for the driver of the configuration.
@@ -10,8 +10,8 @@
  * "verify" polls too, and prints the parts of the configuration that do not fit the host
  * (FINDINGS_FORMAT).
  *
- * "connect CLOUD" connects over Keystone to Placement (CONNECT_FORMAT). CLOUD is a cloud of
- * clouds.yaml, or "" for the configuration.
+ * "connect CLOUD" connects to Placement, over Keystone if its login uses that (CONNECT_FORMAT).
+ * CLOUD is a cloud of clouds.yaml, or "" for the configuration.
  *
  * "identity ACTION FLAGS NAME CLOUD" compares this host with Placement (IDENTITY_FORMAT). ACTION is
  * "show", or the repair: "adopt" or "rename". FLAGS contain "force", "dry-run", both or neither;
@@ -20,11 +20,12 @@
  *
  * Each order returns its document to run(), which prints it. Wrong arguments, a failure of the
  * hypervisor, of the configuration or of clouds.yaml, and a compute_id that cannot be used end the
- * program with words and exit code 1. So do a failed change of the user, a failed output, and lack
- * of memory. A failure of Keystone or Placement, or a repair that is refused or fails, is a part of
- * the document, with exit code 0. If "connect" cannot read the microversion, the document has "" in
- * its place, and no words about it. The program ends after one order, so it waits for each answer
- * (placement_probe_ask()).
+ * program with words and exit code 1. So do a session that cannot be made, a failed change of the
+ * user, a failed output, and lack of memory, also after a repair was made. An answer of Keystone or
+ * Placement with an error, or none, and a repair that is refused or fails, are parts of the
+ * document, with exit code 0. If Placement refuses the microversion to "connect", the document has
+ * "" in its place, and no words about it. The program ends after one order, so it waits for each
+ * answer (placement_probe_ask()).
  *
  * Tests: tests/integration/agent/test_identity.py tests/integration/agent/test_keystone.py */
 
@@ -227,8 +228,8 @@ typedef struct Walk {
         char microversion[16];              /* newest microversion of Placement; "": not known */
 } Walk;
 
-/* Sends the first request, before which the session gets its token. If the session has no token
- * afterwards, the failure is Keystone's. Fails only with a negative errno. */
+/* Sends the first request, before which the session gets its token. If Keystone is used, and the
+ * session has no token afterwards, the failure is Keystone's. Fails only with a negative errno. */
 static int walk_all(Walk *walk, Error *reterr)
 {
         PlacementRequest request = placement_request("GET", PROBE_PATH, "");
@@ -456,8 +457,8 @@ static int read_holder(Work *work, Error *reterr)
 }
 
 /* Reads the providers with this host's uuid and with its name, if these are known. A failure of
- * Placement becomes a part of the document. Fails only with -ENOMEM, or if no session can be made
- * from the configuration. */
+ * Placement, or no [placement], becomes a part of the document. Fails only with -ENOMEM, or if no
+ * session can be made from the configuration. */
 static int ask_placement(Work *work, Error *reterr)
 {
         Error error = ERROR_NULL;
@@ -496,8 +497,8 @@ static int gather(Work *work, Error *reterr)
         return r < 0 ? r : ask_placement(work, reterr);
 }
 
-/* Makes the uuid of the provider with this host's name the uuid of this host. Fails while an agent
- * runs, which a dry run does not notice (decision identity/one). */
+/* Makes the uuid of the provider with this host's name the uuid of this host; a dry run only
+ * checks. Fails while an agent runs, which a dry run does not notice (decision identity/one). */
 static int adopt(Work *work, Error *reterr)
 {
         const Config *config = work->task->config;
@@ -539,7 +540,7 @@ static int read_use(Work *work, Error *reterr)
 }
 
 /* Plans new names for this host's providers in Placement, and applies them unless it is a dry run.
- * Stops at the first error; the next run of the order continues. */
+ * Stops at the first error; the next run of the order renames the rest. */
 static int rename_tree(Work *work, Error *reterr)
 {
         const char *why = nova_mode_refuses(work->task->config->reporter.nova, NOVA_ACTION_RENAME);
