@@ -8,13 +8,14 @@
  *
  * A claim that equals the old allocations of its consumer gets the consumer's new ones. If the tree
  * has the final shape, the driver moves the rest of "after" by the rules that also move Placement's
- * allocations. A claim stays if the tree lacks an inventory that it would get. The differences
- * between the two sets are written in one transaction with the new tree.
+ * allocations. A claim stays if the driver cannot move it, or the tree lacks an inventory that it
+ * would get. The differences between the two sets are written in one transaction with the new tree.
+ * After an error no claim is moved, and the next call tries again.
  *
- * Claims move if the stored tree has this host's root, and the stored usage names an inventory that
- * the new tree lacks. Nothing else decides. A crash before the write therefore leaves no claim
- * behind: the next call finds the same difference. Only the allocations before the reshape are not
- * known then. */
+ * Claims are compared only if the stored tree has this host's root, and the stored usage names an
+ * inventory (of no sharing provider) that the new tree lacks. A crash before the write therefore
+ * leaves no claim behind: the next call finds the same difference. But the allocations before the
+ * reshape are not known then. */
 
 #include "agent/reshape/claim-move.h"
 
