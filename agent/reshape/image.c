@@ -8,13 +8,14 @@
  * removed is created again, with its traits and without its aggregates. The inventories that the
  * reshape changed, and the allocations of the consumers that it moved, must equal those after the
  * reshape. A difference means that another writer has changed them since, so the undo fails with
- * EBUSY and changes nothing in Placement. There are five exceptions. An inventory or provider that
- * the reshape created is removed even if its values differ now; only a use by another consumer is
- * EBUSY. A provider that the reshape removed and that exists again gets its old inventories and
- * traits. A provider that was moved again since keeps its parent. An inventory that has its old
- * total again keeps its values: reshape_image_open() changed it, and the next tree changed it back.
- * An inventory that was there before and after the reshape, without moved allocations, keeps its
- * values, too: the driver changes some of them at any time, such as the size of a pool. */
+ * -EBUSY and sends nothing. There are five exceptions. An inventory or provider that the reshape
+ * created is removed even if its values differ now; only a use by a consumer that the reshape did
+ * not move is -EBUSY. A provider that the reshape removed and that exists again gets its old
+ * inventories and traits. A provider that was moved again since keeps its parent. A changed
+ * inventory that has its old total again keeps its values: reshape_image_open() changed it, and the
+ * next tree changed it back. An inventory that was there before and after the reshape, without
+ * moved allocations, keeps its values, too: the driver changes some of them at any time, such as
+ * the size of a pool. */
 
 #include "agent/reshape/image.h"
 

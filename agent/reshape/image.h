@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The image of a reshape: the whole tree and the changed consumers, before and after it. control.c
- * writes it to [agent] state_dir before the request is sent, so that the reshape can be undone.
- * "computectl reshape --dry-run" shows it. The JSON form of an image:
+/* The image of a reshape: the whole tree and the changed consumers, before and after it. The
+ * control writes the image to [agent] state_dir before a request with consumers is sent, so that
+ * the reshape can be undone. A tree that is sent alone has no image. "computectl reshape --dry-run"
+ * shows it. The JSON form of an image:
  *
  * {"format": "compute-agent-reshape/1", "taken_usec": 1, "node": "host1", "before": {the members
  * of formats/tree-json.h, "consumers": {"<uuid>": as GET /allocations}}, "after": the same,
@@ -18,7 +19,8 @@
 
 typedef struct ReshapeShape {
         ProviderTree *tree;
-        Allocations *consumers; /* those that change, with all their allocations */
+        Allocations *consumers; /* those that were read, later those that change, with all their
+                                   allocations */
 } ReshapeShape;
 
 typedef struct ReshapeImage {
@@ -37,9 +39,9 @@ json_t *reshape_image_to_json(const ReshapeImage *image, const Uuid *root, const
 int reshape_image_from_json(const json_t *object, ReshapeImage *ret, Error *reterr);
 
 /* Makes the shape that undoes a reshape. This shape has the tree of Placement (current), with the
- * old inventories and parents where the reshape changed them. It has the given consumers, and those
- * that the reshape moved have their old allocations. consumers has all allocations of each
- * consumer. Consumers that are gone are skipped.
+ * old inventories and parents where the reshape changed them. It has the given consumers with all
+ * their allocations; those that the reshape moved have their old ones. Consumers that are gone are
+ * skipped.
  *
  * Returns -EBUSY with words if an inventory that the reshape changed, or a consumer that it moved,
  * is not as after the reshape. image.c has the exceptions. It also returns -EBUSY if another
@@ -51,18 +53,18 @@ int reshape_image_undo(const ReshapeImage *image, const ProviderTree *current,
 
 /* Returns true if tree has the shape after the reshape of the image, whose trees are not NULL.
  * Compares the inventories of each provider that the reshape creates or whose inventories it
- * changes. A provider that it removes must be gone or have no inventories. Returns false if there
- * is no such provider, because the tree is no evidence then. So image->after.tree itself has the
- * shape only if the reshape changes inventories. */
+ * changes. A provider with inventories that it removes must be gone or have none. Returns false if
+ * there is no provider of these kinds, because the tree is no evidence then. So image->after.tree
+ * itself has the shape only if the reshape changes inventories. */
 bool reshape_image_is_reached(const ReshapeImage *image, const ProviderTree *tree);
 
 /* Edits the inventories of image->after.tree from which a changed consumer has an amount that
  * Placement would refuse (facts E5), for example those that are withheld. Their limits then permit
- * the amount. Their total is the smallest one for all amounts in use, so nothing of them is free.
- * They keep their reserved amounts, except that a cordoned device gets the one from before its
- * cordon. The next tree withholds them again. The driver restores their totals in the first tree
- * that needs no reshape. image->after.consumers has all consumers of the tree, with others, which
- * can be NULL. Only the host with this root is edited. cordon is borrowed and unchanged; NULL:
- * none. Returns -ENOMEM or -EOVERFLOW on failure. */
+ * the amount. Their total is the smallest one for all amounts in use (by image->after.consumers and
+ * others), at most INVENTORY_MAX_AMOUNT. They keep their reserved amounts, except that a cordoned
+ * device gets the one from before its cordon. The next tree withholds them again. The driver
+ * restores their totals in the first tree that needs no reshape. image->after.consumers has all
+ * consumers of the tree, with others, which can be NULL. Only the host with this root is edited.
+ * cordon is borrowed and unchanged; NULL: none. Returns -ENOMEM or -EOVERFLOW on failure. */
 int reshape_image_open(ReshapeImage *image, const Allocations *others, Cordon *cordon,
                        const Uuid *root);
