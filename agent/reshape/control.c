@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Runs reshapes and keeps their schedule, images and results. A reshape runs in rounds. A round
- * reads the tree. If no allocation has to move, the round publishes the new tree alone. Otherwise
- * it gathers the consumers and lets the driver move them (pure). It opens the withheld inventories
- * that the changed consumers use (reshape_image_open()), and the cycle closes them again. Then it
- * writes the image of the old shape and sends one POST /reshaper. Except in an undo, the new
- * providers are created while the consumers are read. They are empty until the request. A provider
- * that the decision does not use is removed again. A reshape that is only shown creates none, and
- * ends after the decision. An undo makes the decision from the image of the last reshape (image.c).
- * An image that cannot be written ends the reshape before the request is sent.
+ * reads the tree. If no allocation has to move, it publishes the new tree alone, without an image.
+ * Otherwise, and in an undo, it gathers the consumers and lets the driver move them (pure). It
+ * opens the withheld inventories that the changed consumers use (reshape_image_open()), and the
+ * cycle closes them again. Then it writes the image and sends one POST /reshaper. Except in an
+ * undo, the new providers are created while the consumers are read. They are empty until the
+ * request. A provider that the decision does not use is removed again. A reshape that is only shown
+ * creates none, and ends after the decision. An undo makes the decision from the image of the last
+ * reshape (image.c). An image that cannot be written ends the reshape before the request.
  *
  * If another client changes a consumer during the round, the request fails as a whole (doc/facts.md
  * E6). The next round then reads and decides again. A request that Placement refuses is repeated in
  * the same way, until MAX_REFUSALS of them were refused. The pauses between rounds grow up to
- * PAUSE_MAX_USEC, with jitter. No further round follows one that ends after patience_usec. No half
- * of a reshape is ever sent. systemd gets a longer time-out before each further round.
+ * PAUSE_MAX_USEC, with jitter. No further round follows one that ends after patience_usec. One
+ * request moves all allocations. systemd gets a longer time-out before a further round.
  *
  * The state machine of a round is a chain of callbacks: on_timer(), on_refreshed(), on_gathered(),
  * on_published(). Each of them starts the next step. After an error it calls end_round(), which
  * starts the timer again or ends the reshape with finish(). A cancellation takes effect at the next
- * of these callbacks before the request is sent. */
+ * of these callbacks before the request is sent, or when the round fails. */
 
 #include "agent/reshape/control.h"
 
@@ -231,9 +231,9 @@ static void log_done(const Reshaper *reshaper)
                   reshaper->maker->nodename, n, text_plural(n));
 }
 
-/* Logs the result and stores it in the state. state.error stays unchanged after a shown or
- * cancelled reshape, after a failed undo, and if Placement did not answer. The result of an undo or
- * of a shown reshape changes asked_error here. */
+/* Logs and stores the result. state.error stays unchanged after a shown or cancelled reshape, after
+ * a failed undo, and if Placement did not answer. The result of an undo or of a shown reshape
+ * changes asked_error here. */
 static void note_end(const Reshaper *reshaper, int result, const Error *error)
 {
         ReshapeControl *control = reshaper->control;
@@ -268,8 +268,8 @@ static void note_end(const Reshaper *reshaper, int result, const Error *error)
                 log_warning("Out of memory. The list of classes that could not be moved is lost.");
 }
 
-/* Returns true if a reshape that ended so was the try of the start: a reshape forward that
- * Placement answered, or an undo that succeeded. */
+/* Returns true if a reshape that ended so was the try of the start: a reshape forward, neither
+ * cancelled nor without an answer, or an undo that succeeded. */
 static bool is_try_of_start(const Reshaper *reshaper, int result)
 {
         return reshaper->kind == RESHAPE_UNDO
@@ -586,9 +586,9 @@ static void on_gathered(Reporter *reporter, int result, const Error *error, void
         end_round(reshaper, result, &words);
 }
 
-/* Returns true if the reshape is done, although Placement can have refused a part of the tree. That
- * is so if Placement accepted the request, or if no allocation had to move. The cycle publishes the
- * tree again and reports the error. */
+/* Returns true if the reshape is done, although Placement can have refused a part of the tree:
+ * Placement accepted the reshape, or no allocation had to move. The cycle publishes the tree again
+ * and reports the error. */
 static bool is_over(const Reshaper *reshaper, int result)
 {
         return result == REPORT_DONE || ((!reshaper->moves || reshaper->is_accepted) &&

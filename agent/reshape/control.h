@@ -4,9 +4,9 @@
 /* Decides when a reshape is due, runs it, logs it and keeps its result. A reshape is due on
  * request. If the tree needs one, it is also due at the start, until one was tried or an undo
  * succeeded. A try that Placement did not answer, and a shown or cancelled reshape, do not count. A
- * tree that needs none in the first cycle with permission ends this, too. Also undoes the last
- * reshape, from the image of the old shape in state_dir. Runs in the main thread. It blocks on the
- * disk for the small image files, to read the claims, and to record the event. */
+ * cycle with permission whose tree needs none ends this, too. Also undoes the last reshape, from
+ * the image in state_dir, which a reshape with consumers writes. Runs in the main thread. It blocks
+ * on the disk for the small image files, to read the claims, and to record the event. */
 
 #include <systemd/sd-event.h>
 
@@ -24,9 +24,9 @@ typedef enum ReshapeKind {
 typedef struct ReshapeControl ReshapeControl;
 
 /* Creates the control. With at_start a reshape is due if the tree needs one. state_dir (copied) is
- * the folder of the images; NULL: none is written. patience_usec limits the time of all rounds; 0:
- * 5 minutes. claims (borrowed) relate migrations to guests, and get the event. event is referenced.
- * No file is read here. Returns -ENOMEM on failure. */
+ * the folder of the images; NULL: none is written. No further round follows one that ends after
+ * patience_usec; 0: 5 minutes. claims (borrowed) relate migrations to guests, and get the event.
+ * event is referenced. No file is read here. Returns -ENOMEM on failure. */
 int reshape_control_new(ReshapeControl **ret, sd_event *event, const char *state_dir,
                         uint64_t patience_usec, bool at_start, ClaimService *claims);
 ReshapeControl *reshape_control_free(ReshapeControl *control);
@@ -43,8 +43,8 @@ void reshape_control_ask(ReshapeControl *control, ReshapeKind kind, const EventA
 
 /* Cancels the requested reshape: drops the request, or ends the reshape before it is sent. A
  * running one ends at its next step, with -ECANCELED. The reshape of the start is not cancelled,
- * and stays due. Returns -EBUSY if the requested one was sent already, also if it has ended since
- * and Placement has its shape. */
+ * and stays due. Returns -EBUSY while the requested one is on its way to Placement, and after its
+ * end if Placement has its shape. Otherwise returns 0, also if none was requested. */
 int reshape_control_cancel(ReshapeControl *control);
 
 /* Begins a reshape if one is due in this cycle, and drops a request that has no effect or is
@@ -61,10 +61,10 @@ int reshape_control_cancel(ReshapeControl *control);
  * The callback done receives the result: 0, a ReportOutcome or a negative errno, with words in
  * error unless 0. It owns tree, the tree in the new shape, which Placement has now. There are two
  * exceptions with the result 0: Placement accepted the reshape but refused another part of the
- * tree, or no allocation had to move and it refused the tree. The next publication sends the tree
- * again. The tree is NULL after a failure and after RESHAPE_SHOW. The argument error is borrowed,
- * and so is device_error. The latter has the reason why some devices or classes are not as
- * configured; code 0: all are. */
+ * tree, or no allocation had to move and it refused a part of the tree. The next publication sends
+ * the tree again. The tree is NULL after a failure and after RESHAPE_SHOW. The argument error is
+ * borrowed, and so is device_error. The latter has the reason why some devices or classes are not
+ * as configured; code 0: all are. */
 int reshape_control_begin(ReshapeControl *control, bool needed, bool may, const TreeMaker *maker,
                           Reporter *reporter, const Snapshot *snapshot,
                           void (*done)(int result, ProviderTree *tree, const Error *device_error,
@@ -93,11 +93,11 @@ typedef struct ReshapeState {
         Error error;   /* reason why the last reshape failed; code 0: it did not, or none is needed
                           or permitted any more. A shown or cancelled one, a failed undo, and one
                           that Placement did not answer leave it unchanged */
-        Error start_error;  /* reason why the reshape of the start failed; code 0: it did not, or is
-                               still due. It stays */
+        Error start_error;  /* reason why the try that ended the reshape of the start failed; code
+                               0: it did not, or is still due. It stays */
         Error asked_error;  /* reason why the last requested undo or shown reshape failed */
-        ReshapeImage image; /* the last reshape that Placement accepted; empty before one, and after
-                               reshape_control_drop_image() */
+        ReshapeImage image; /* the last reshape that succeeded (done had a tree); empty before one,
+                               and after reshape_control_drop_image() */
         json_t *document; /* the last decision about consumers in the form of agent/reshape/image.h;
                              NULL: none, or a later request made no such decision */
 } ReshapeState;
