@@ -54,8 +54,7 @@ typedef struct HealthFacts {
 HealthDecision health_judge(const HealthFacts *facts);
 
 /* Notes that the consumer had the device at the last case of the finding, or with UUID_NULL that
- * the rule found the device broken. A newer case replaces the last one of this rule, device and
- * consumer. If the list is full, a new sighting replaces the oldest one. */
+ * the rule found the device broken. If the list is full, a new sighting replaces the oldest one. */
 void health_sightings_note(HealthSightings *sightings, const HealthMessage *finding,
                            const Uuid *consumer);
 

@@ -3,8 +3,8 @@
 /* compute-agent-health watches the health of devices for the agent, which starts it. It reads the
  * kernel's lines from the journal, and AER counters and links from sysfs. It applies the health
  * rules (agent/health/rule.h), and prints messages (agent/health/message.h) to standard output. It
- * is a process of its own, so that a flood of lines, a slow disk or an expensive pattern costs the
- * agent nothing.
+ * is a process of its own, so that a flood of lines, a slow disk or an expensive pattern does not
+ * stop the agent.
  *
  *   --cursor CURSOR   read the lines after this position; default: those of this boot
  *   --rules FOLDER    a folder of rules, up to 4 times. A file hides those of its name in later
@@ -319,8 +319,7 @@ static int read_line(KernelLog *log, KernelLine *ret)
         return log->journal ? read_entry(log, ret) : read_pipe(log, ret);
 }
 
-/* Returns time (CLOCK_REALTIME) and boot of the line that was read last. A line of the pipe is of
- * now. */
+/* Returns time (CLOCK_REALTIME) and boot of the line that was read last. */
 static int locate(void *userdata, uint64_t *ret_usec, char ret_boot_id[HEALTH_BOOT_SIZE])
 {
         KernelLog *log = userdata;
@@ -339,8 +338,8 @@ static int locate(void *userdata, uint64_t *ret_usec, char ret_boot_id[HEALTH_BO
         return sd_journal_get_realtime_usec(log->journal, ret_usec);
 }
 
-/* Returns the position behind the line that was read last. "": there is none, it is too long, or
- * lines are still read again. */
+/* Returns the position behind the line that was read last. "": there is none, or lines are still
+ * read again. */
 static void get_cursor(KernelLog *log, char ret[HEALTH_CURSOR_SIZE])
 {
         _cleanup_free_ char *cursor = NULL;

@@ -562,8 +562,8 @@ static int handle_recovery(HealthMonitor *monitor, const HealthMessage *message)
         return MIN(r, 0);
 }
 
-/* Notes that the helper works. Its position is stored once a minute, because a finding that is
- * repeated after a crash changes nothing. */
+/* Notes that the helper works. Its position is stored at most once a minute, because a finding that
+ * is repeated after a crash changes no cordon. */
 static void handle_state(HealthMonitor *monitor, const HealthMessage *message)
 {
         monitor->has_rules = message->n_rules > 0;

@@ -7,7 +7,8 @@
 
 #include "agent/health/message.h"
 
-/* The cases of this number of pairs of a rule and a device are kept, for evidence of each kind. */
+/* The cases of at most this number of pairs of a rule and a device are kept, for evidence of each
+ * kind. */
 #define HEALTH_TRACKS_MAX 512
 
 /* A finding that repeats is due at most every HEALTH_REPEAT_USEC. So a flood of lines about one
