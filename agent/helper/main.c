@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* computectl-helper ORDER … [FILE] runs the orders of computectl that need the libraries of the
- * agent. It prints one JSON document, or fails. The arguments of an order precede FILE, which is
- * the configuration. Default: the host's own.
+ * agent. It prints one JSON document. The arguments of an order precede FILE, which is the
+ * configuration. Default: the host's own.
  *
  * "discover DRIVER" polls the hypervisor once and prints the host (drivers/host/snapshot.h). DRIVER
  * is a name, or "" for the driver of the configuration.

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Moves claims after a reshape, so that they name the providers of the new tree. The tracker calls
- * it whenever it has a tree of the final shape, and for a reshape that the claims have not followed
- * yet, except in a dry run. A Follow has the living claims as two sets of consumers: before, and
- * after the move. Each claim is a consumer with a made-up uuid, because one guest can have two
- * claims. An alias leads from that uuid to the guest.
+ * it for each known tree of the final shape, and for one after a reshape that the claims have not
+ * followed yet, except in a dry run. A Follow has the living claims as two sets of consumers:
+ * before, and after the move. Each claim is a consumer with a made-up uuid, because one guest can
+ * have two claims. An alias leads from that uuid to the guest.
  *
  * A claim that equals the old allocations of its consumer gets the consumer's new ones. If the tree
  * has the final shape, the driver moves the rest of "after" by the rules that also move Placement's

@@ -306,8 +306,8 @@ static int restore_parent(const ReshapeImage *image, const Provider *before, Pro
         return provider_tree_move(tree, current, &before->parent);
 }
 
-/* Restores all providers, and then removes the providers that the reshape created. A created
- * provider that still has children stays. */
+/* Restores the providers that the reshape changed, and then removes those that it created. A
+ * created provider that still has children stays. */
 static int restore_tree(const ReshapeImage *image, ProviderTree *tree, Error *reterr)
 {
         for (size_t i = 0; i < image->before.tree->n_providers; i++) {
