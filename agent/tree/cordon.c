@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Keeps the cordons of the host and its devices, and edits provider trees for them. Each
- * CordonEntry has a name as the operator wrote it, so one device can have several names. The
+ * CordonEntry has a name as its first author wrote it, so one device can have several names. The
  * function find_provider() resolves them in a tree. The entry with the name "" is the host's.
  *
  * An entry has three states: set, set and applied, and lifted. "Applied" means that the state
@@ -15,7 +15,7 @@
  * lifted: it is that of now. The words for people are made at each change.
  *
  * LIMITATIONS: reserved amounts that cannot be written until the agent restarts are lost, and the
- * device stays reserved after its cordon is lifted. */
+ * device can stay reserved after its cordon is lifted. */
 
 #include "agent/tree/cordon.h"
 
@@ -39,7 +39,7 @@
 
 /* A cordon, with the state to restore when it is lifted. */
 typedef struct CordonEntry {
-        char *device; /* name as the operator wrote it; "" for the host */
+        char *device; /* name as its first author wrote it; "" for the host */
         char *reason, *who;
         char *rule;           /* health rule that owns the cordon; "": a person does */
         char *lift, *boot_id; /* see CordonRule; "" without a rule */

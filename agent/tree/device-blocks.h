@@ -36,8 +36,8 @@ void device_blocks_done(DeviceBlocks *blocks);
 const SnapshotDevice *const *device_blocks_functions(const DeviceBlocks *blocks, const char *card,
                                                      size_t *ret_n);
 
-/* Returns the PCI address or mdev that blocks the provider of the device, or NULL if none does. key
- * is the end of the provider's name: libvirt's name of the device if the provider counts mdevs,
- * else its address. */
+/* Returns the PCI address or mdev that blocks the provider of the device, or NULL. key is the end
+ * of the provider's name: libvirt's name of the device if the provider counts mdevs, else its
+ * address. */
 const char *device_blocks_find(const DeviceBlocks *blocks, const char *key,
                                const SnapshotDevice *there);

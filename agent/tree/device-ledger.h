@@ -7,7 +7,7 @@
  *
  * A device is expected once a provider was reported for it. When the device is missing, its
  * provider stays in the tree with all capacity reserved. The provider stays as long as one of these
- * conditions holds, without the exceptions below. First, a domain has a part of the device, or a
+ * conditions holds, with the exceptions below. First, a domain has a part of the device, or a
  * consumer in Placement has an allocation from it or might have one. Second, the host was rebooted
  * and the device is not back. Third, the host lists the device, but it offers nothing: its driver
  * was reloaded, its types cannot be read, or its virtual functions are gone. Fourth, the host

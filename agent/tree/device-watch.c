@@ -401,8 +401,7 @@ static int add_holdings(const Claim *claim, DeviceFacts *ret)
         return 0;
 }
 
-/* Lists the PCI devices of living claims. If the claims cannot be read, the last list stays.
- * Returns 0 or -ENOMEM. */
+/* Lists the PCI devices of living claims. If the claims cannot be read, the last list stays. */
 static int list_holdings(DeviceWatch *watch, Claims *claims)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };

@@ -7,7 +7,7 @@
  * missing and is not expected any more. The loss of a device that came back and is still held has
  * none. Other messages report a block by another device, and its end if the device is neither
  * missing nor held. After a restart a block is reported again, and an end before the restart is
- * not. A preview (device_watch_apply()) has no messages. Main thread; blocks on the disk. */
+ * not. Main thread; blocks on the disk. */
 
 #include "agent/tree/cordon.h"
 #include "agent/tree/device-ledger.h"

@@ -71,8 +71,7 @@ RetainedUse retained_use(const Retained *retained, const Uuid *provider, const c
 /* The inputs of retained_apply(), all borrowed. */
 typedef struct RetainedTrees {
         const ProviderTree *base;   /* Placement's tree, or an earlier one; NULL: none */
-        const ProviderTree *before; /* base without the reservations of cordons and of retentions,
-                                       but with the root */
+        const ProviderTree *before; /* base without reservations of cordons and of retentions */
         const Snapshot *snapshot;   /* for the names of guests */
         const Uuid *root;
         bool known;     /* base was read from Placement; otherwise nothing is stored or logged, but
@@ -94,8 +93,8 @@ int retained_apply(Retained *retained, const RetainedTrees *trees, ProviderTree 
                    Error *reterr);
 
 /* Writes the consumers to text, as in "3 used by guest g1 (UUID) and 1 more", and returns text. The
- * amount is that of all consumers of the last answer, even if it was forgotten. text is "" if no
- * allocation is known. snapshot can be NULL. */
+ * amount is that of all consumers of the last answer. text is "" if no allocation is known.
+ * snapshot can be NULL. */
 const char *retained_describe_holders(const Retained *retained, const Snapshot *snapshot,
                                       const Uuid *provider, const char *resource_class,
                                       char text[static RETAINED_HOLDERS_MAX]);

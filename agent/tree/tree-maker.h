@@ -79,11 +79,10 @@ typedef struct MadeTree {
  * none. known: base was read from Placement and no later write lacks its answer, or the host is
  * standalone; otherwise the parts store nothing. Only the device watch can (device_watch_apply()).
  * reshape is that of provider_update(); NULL: a necessary reshape is only reported in ret_made. The
- * caller owns ret_made->tree. After an error ret_made is unchanged, but the parts can have changed.
- * Returns -EEXIST if the root has another name, or another provider of base has this host's name,
- * -EINVAL with words (also if the root has a parent), -ENOMEM, or an error of provider_update(). A
- * file that a part cannot write is logged, and is no error. After an error the borrowed members of
- * reshape are undefined. */
+ * caller owns ret_made->tree. After an error ret_made is unchanged. Returns -EEXIST if the root has
+ * another name, or another provider of base has this host's name, -EINVAL with words (also if the
+ * root has a parent), -ENOMEM, or an error of provider_update(). A file that a part cannot write is
+ * logged, and is no error. After an error the borrowed members of reshape are undefined. */
 int tree_maker_make(const TreeMaker *maker, const Snapshot *snapshot, const ProviderTree *base,
                     bool known, DriverReshape *reshape, MadeTree *ret_made, Error *reterr);
 
