@@ -84,9 +84,8 @@ typedef struct LedgerDevice {
          * These are not stored. */
         char blocker[UUID_TEXT_LENGTH + 1];
         char blocker_before[UUID_TEXT_LENGTH + 1];
-        /* Words about its cleaning, such as "not clean: …". They are "" for a clean device, while
-         * it is missing or held, and while its guest has it without a reason. They are not
-         * stored. */
+        /* Words about its cleaning, such as "not clean: …". They are "" for a clean device, and
+         * while its guest has it without a reason. They are not stored. */
         char unclean[UNCLEAN_WORDS_SIZE];
 } LedgerDevice;
 

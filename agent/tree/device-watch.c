@@ -80,7 +80,7 @@ static int read_ledger(const json_t *json, void *userdata, Error *reterr)
         return device_ledger_from_json(json, userdata, reterr);
 }
 
-/* Loads the ledger. A damaged file is logged, and the ledger is empty then. */
+/* Loads the ledger (device_watch_new()). */
 static int load(DeviceWatch *watch, Error *reterr)
 {
         Error error = ERROR_NULL;
@@ -118,8 +118,8 @@ int device_watch_new(DeviceWatch **ret, const char *state_dir, const HostConfig 
 }
 
 /* Writes the ledger if it changed, or if the file was neither loaded nor written before. Does
- * nothing if read_only. A failed write is repeated after the next update. It is logged if the last
- * one had not the same error, and never for a lack of memory for the JSON. */
+ * nothing if read_only. A failed write is repeated after the next update. The same error is logged
+ * once, and a lack of memory for the JSON is not. */
 static void save(DeviceWatch *watch)
 {
         _cleanup_json_ json_t *json = NULL;

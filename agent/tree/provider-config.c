@@ -52,8 +52,7 @@ ProviderConfig *provider_config_free(ProviderConfig *config)
         return NULL;
 }
 
-/* Logs a problem with this ending, unless the last known tree or this one had it, or this tree is
- * not known. */
+/* Logs a problem with this ending if it is new, and the tree is known. */
 static void note_problem(ProviderConfig *config, const char *text, const char *ending)
 {
         if (config->quiet)
@@ -109,8 +108,8 @@ static bool is_missing(const ProviderConfig *config)
 }
 
 /* Reads all files of the folder in the order of their names, as Nova does. Returns 0, also for a
- * missing folder. Returns another negative errno than -ENOMEM if the folder or one of the files
- * cannot be read or parsed; the other files are then read, too. -ENOMEM ends the reading. */
+ * missing folder, or -ENOMEM. Returns another negative errno, after the other files, if the folder
+ * or a file cannot be read or parsed. */
 static int read_files(ProviderConfig *config, ProviderYaml *yaml)
 {
         struct dirent **entries = NULL;

@@ -3,7 +3,7 @@
 /* Merges the entries of provider.yaml into a tree. A merge has two steps. First it removes the
  * listed additions of earlier merges that base has from the tree. Then it adds the traits and
  * inventories of the current entries. The only failure of a merge is -ENOMEM, which leaves the tree
- * undefined. An entry that cannot be applied is reported and skipped.
+ * undefined.
  *
  * ProviderAdditions lists the additions for each provider. An addition stays listed after its entry
  * was removed, until base lacks it. Otherwise a failed request would leave the addition in

@@ -5,8 +5,7 @@
  * in use. The item is active as long as the inventory is retained. Afterwards the item stays,
  * because its former reserved amount is needed, while Placement's tree has all of the inventory
  * reserved. It goes earlier if the new tree has a total of at most that amount. Items change only
- * with a known tree, and are stored in a file. A failed write is logged, and tried again with the
- * next known tree.
+ * with a known tree, and are stored in a file. A failed write is logged and tried again.
  *
  * Answers about allocations follow a cycle of three lists. The list "wanted" collects providers
  * while a tree is made. retained_ask() copies "wanted" to "asked", and retained_set_holders() moves

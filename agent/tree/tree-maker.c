@@ -5,10 +5,8 @@
  * part ends this without a tree. Before the driver edits the copy, the reservations of device
  * cordons and of retained inventories are removed (cordon_clear(), retained_clear()). Afterwards
  * they are applied again. So the driver and the device watch do not see the reservations in a tree
- * of Placement. A reshape with consumers retains no further inventory, but keeps those that its
- * consumers use (finish()). The functions that decide about the local disk are pure, and so are
- * those that derive trees for the claims and for nova-compute. The tracker and the reshape call
- * this file. */
+ * of Placement. The functions that decide about the local disk are pure, and so are those that
+ * derive trees for the claims and for nova-compute. The tracker and the reshape call this file. */
 
 #include "agent/tree/tree-maker.h"
 
