@@ -473,7 +473,7 @@ static void close_log(Helper *helper, int error)
 }
 
 /* Applies the rules to at most LINES_MAX lines. Returns 1 if there can be more, 0 (also after a
- * failed read, which closes the source), or -ENOMEM. */
+ * failed read), or -ENOMEM. */
 static int read_lines(Helper *helper)
 {
         KernelLine line;

@@ -21,7 +21,6 @@
  * the start, at each reading of links (if there are rules about links), and when a line that
  * matches a rule names a controller. The address of a controller is unknown if it left sysfs before
  * the start, or came and left between two of these readings, or came after CONTROLLERS_MAX others.
- * A lack of memory is the only error of this file, and can lose evidence.
  *
  * LIMITATIONS: the kernel reuses names. A line counts for the controller that has the name when the
  * line is read, or else had it last. A line of an earlier boot counts only with an address, and if

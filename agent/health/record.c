@@ -4,7 +4,7 @@
  * each change; without memory for them they stay as they were. A file with one bad member is
  * rejected as a whole, and leaves no report, no sighting and no cursor. Reports are in the order in
  * which they were added; a repeated one moves to the end. At HEALTH_REPORTS_MAX the first one goes,
- * and at HEALTH_SIGHTINGS_MAX the sighting with the oldest case. A failed write is only returned.
+ * and at HEALTH_SIGHTINGS_MAX the sighting with the oldest case.
  *
  * Tests: tests/unit/agent/health/test-record.c */
 
@@ -256,8 +256,7 @@ bool health_record_remove(HealthRecord *record, const char *device, const char *
         return true;
 }
 
-/* Removes the reports that do not last and are of another boot. Iterates backward because of the
- * removals. The words are made again only after a removal. */
+/* Iterates backward because of the removals. */
 bool health_record_end_boot(HealthRecord *record, const char *boot_id)
 {
         size_t n = record->n_reports;

@@ -4,9 +4,8 @@
  * rule is a row of a table with its function. A function returns -EINVAL after it reported a
  * problem. The rule or the file is then skipped, and health_rules_add() still returns 0. -ENOMEM
  * ends the whole call; the rules before it stay. A rule is added only when it is complete and
- * valid. After HEALTH_RULES_MAX problems the rest of the file is skipped. Keys that depend on each
- * other are checked when all keys were read (check()). An unknown key is a problem, so a file for a
- * newer version loses the rules that use it.
+ * valid. Keys that depend on each other are checked when all keys were read (check()). An unknown
+ * key is a problem, so a file for a newer version loses the rules that use it.
  *
  * The patterns are those of PCRE2, which can allocate up to MATCH_HEAP_KIB during a match. From
  * version 10.41 on, it keeps this memory until the pattern is freed.
