@@ -8,8 +8,7 @@
  *
  * All options about Keystone, the endpoint, the token and the TLS files are cleared before the
  * copy. Otherwise a password of the configuration file could be sent to the Keystone of the cloud.
- * A cloud with a profile of a vendor is rejected. The environment variables OS_* of a login are
- * ignored. An error can leave the configuration partly changed. */
+ * The environment variables OS_* of a login are ignored. */
 
 #include "agent/helper/clouds.h"
 

@@ -2,10 +2,10 @@
 
 /* Decides whether this host is the one that Placement knows, from facts that the helper gathered.
  * The main facts are the provider with this host's uuid ("own") and the one with its name
- * ("holder"). The function find_state() maps them to a state. The table has the name of each state
- * and its advice, if advise() does not choose another one by the facts. Explanation, advice and the
- * permission to rename depend on that state; identity_may_adopt() checks the facts itself.
- * identity_plan_rename() lists the providers to rename. Pure.
+ * ("holder"). The function find_state() maps them to a state. The table has its name and most of
+ * the advice (advise()). Explanation, advice and the permission to rename depend on that state;
+ * identity_may_adopt() checks the facts itself. identity_plan_rename() lists the providers to
+ * rename. Pure.
  *
  * LIMITATIONS: the facts cannot show whether another provider is a running host. The advice for
  * such a provider therefore depends on its consumers, and leaves the decision to the operator. The
@@ -21,11 +21,9 @@
 #define NAME_MAX_CHARACTERS 200 /* Placement's limit, see facts E3 */
 
 typedef enum IdentityState {
-        IDENTITY_GOOD,        /* the provider with this host's uuid is a root and has this host's
-                                 name */
+        IDENTITY_GOOD,        /* the root with this host's uuid has this host's name */
         IDENTITY_UNKNOWN,     /* Placement was not read, or the name is not known */
-        IDENTITY_NEW,         /* Placement has no provider with the uuid (or there is none) or the
-                                 name */
+        IDENTITY_NEW,         /* Placement has neither uuid nor name */
         IDENTITY_RENAMED,     /* the root with the uuid has another name, and this host's name is
                                  free */
         IDENTITY_TAKEN,       /* Placement lacks the uuid, and another root has the name */

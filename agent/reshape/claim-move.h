@@ -5,8 +5,8 @@
  * Placement's answer and the move therefore needs no repair: the next start moves them by the
  * driver's rules.
  *
- * A claim that equals the old allocations of its consumer gets the consumer's new ones. If the new
- * tree is final, the driver's rules move the other claims that they can move. */
+ * A claim that equals the old allocations of its consumer gets the consumer's new ones. In a final
+ * tree, the driver's rules move the others if they can. */
 
 #include "agent/guests/database.h"
 #include "agent/reshape/image.h"
