@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* The claim of a server that starts, and whose devices the agent chooses. The task refreshes the
- * guests, reads the consumer from Placement, and lets claims/fit/attach.h decide: the present claim
- * is answered, or a new one is made of the allocations. Nothing is written to Placement. A repeated
- * task has the same answer while the claim, the allocations and the devices stay the same. A claim
- * of another program, or one whose allocations the agent wrote, is never replaced: with other
- * devices than the allocations it gives CLAIM_E_CONFLICT.
+ * guests, reads the consumer from Placement, and lets claims/fit/attach.h decide. The present claim
+ * is answered, a new one is made of the allocations, or the task fails. The task writes nothing to
+ * Placement. A repeated task has the same answer while the claim, the allocations and the devices
+ * stay the same. Three kinds of claims are not replaced, and give CLAIM_E_CONFLICT if they have
+ * other devices than the allocations: one of another program, one that a migration took over, and
+ * one whose allocations the agent writes.
  *
- * While Placement does not answer, a present claim that has devices of all classes is answered: no
- * other consumer has these devices. If one of them is missing or replaced, the result is
- * CLAIM_QUEUE_E_UNAVAILABLE. A consumer without such a claim gets CLAIM_QUEUE_E_PLACEMENT.
+ * While Placement cannot be read, a present claim that has devices of all classes is answered: no
+ * other claim has these devices. Without such a claim, or if the host offers no device of the claim
+ * for a class, the result is CLAIM_QUEUE_E_PLACEMENT. If another device of the classes is missing
+ * or replaced, it is CLAIM_QUEUE_E_UNAVAILABLE.
  *
- * With and without an answer, the result is -EBUSY for a claim that is being written to Placement.
- * It is -EBUSY also before the first poll of the host, and if the guests cannot be refreshed.
+ * With and without an answer, the result is -EBUSY for a pending claim and before the first poll of
+ * the host. It is also -EBUSY if the guests cannot be refreshed, or if a healer has the consumer
+ * for too long.
  *
- * Invariant: a claim is ended only if its consumer has other allocations than its devices. If no
- * new claim can be made then, an existing guest is adopted by the next cycle. */
+ * Invariant: the task ends a claim only if the allocations of its consumer differ from its devices.
+ * If no new claim can be made then, the task fails and the old claim stays ended. A guest that
+ * exists is adopted by the next cycle. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -41,8 +45,8 @@ static int outcome_of(AttachVerdict verdict)
         }
 }
 
-/* Yields the living claim of the consumer, NULL if there is none. A claim that is being written to
- * Placement is -EBUSY: the settling ends it. */
+/* Yields the living claim of the consumer and returns 0; NULL if there is none. For a pending claim
+ * it returns -EBUSY: a round of settling ends that claim. */
 static int find_claim(ClaimTask *task, Claims *claims, Claim **ret, Error *reterr)
 {
         int r = claims_find(claims, &task->consumer, false, ret, reterr);
@@ -55,7 +59,7 @@ static int find_claim(ClaimTask *task, Claims *claims, Claim **ret, Error *reter
         return r;
 }
 
-/* Ends the task with the claim, which the task owns from here on. */
+/* Ends the task with the claim as its answer, and frees both. */
 static void succeed(ClaimTask *task, Claim *claim, bool is_new)
 {
         claim_service_touch(task->queue->config.service, claim->id);
@@ -77,7 +81,7 @@ static int end_claim(ClaimTask *task, Claims *claims, const Claim *claim, Error 
         return 0;
 }
 
-/* Makes the claim of the allocations that were read. */
+/* Makes the claim of the allocations that were read. After 0 the task has ended. */
 static int make_claim(ClaimTask *task, Claims *claims, Error *reterr)
 {
         ClaimPlacing placing = { .holding = task->seen, .write_state = CLAIM_WRITE_NONE };
@@ -94,7 +98,8 @@ static int make_claim(ClaimTask *task, Claims *claims, Error *reterr)
         return r;
 }
 
-/* Acts on the verdict. placed NULL: Placement is away. */
+/* Acts on the verdict. placed NULL: Placement is away. After 0 the task has ended, or waits for a
+ * refresh. */
 static int decide(ClaimTask *task, Claims *claims, const HostView *view, const Consumer *placed,
                   Error *reterr)
 {
@@ -125,8 +130,8 @@ static int decide(ClaimTask *task, Claims *claims, const HostView *view, const C
         if (r == 0)
                 r = make_claim(task, claims, reterr);
         claims_set_author(claims, NULL);
-        /* After 0 the task is freed. Retry once: the refresh can end a claim whose server is gone.
-         */
+        /* If r is 0, the task is freed. One retry: the refresh can end a claim whose server is
+         * gone. */
         if (r == CLAIM_E_NO_CAPACITY && !(task->refreshed & CLAIM_REFRESH_HOST) &&
             claim_task_refresh(task, CLAIM_REFRESH_HOST, NULL) >= 0)
                 return 0;
@@ -151,7 +156,7 @@ static void on_away(ClaimTask *task, const Error *error)
         r = claims_host(claims, &view, &words);
         if (r == 0)
                 r = decide(task, claims, view, NULL, &words);
-        /* After 0 the task is freed. */
+        /* If r is 0, the task is freed. */
         if (r == CLAIM_QUEUE_E_NOT_PLACED)
                 claim_task_fail(task, CLAIM_QUEUE_E_PLACEMENT, error);
         else if (r != 0)
