@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Moves a claim, with all allocations of its consumer, to another consumer: one POST /allocations.
- * The move is stored in the database before it is sent. If Placement rejects it, the move ends with
- * an error. If Placement does not answer, or a consumer cannot be read, the caller gets an error.
- * Settling then ends the stored move later, without a caller. If the move has arrived in Placement,
- * the claim follows. If not, the move is given up: a write raises the generation of the source, so
- * that a late request fails. Without the permission to write, and if the source has nothing here,
- * there is no such write. A move that was not done before fails if the source has no claim or a
- * pending one, or the target has a claim. So does one beside another pending move of the same
- * source or target. It fails if both consumers have allocations on this host, and if the agent must
- * not write allocations that still belong to the source. It also fails while a pending write of the
- * claim will replace them. If another writer moved them, or if neither consumer has any while a
- * caller waits, only the claim moves. Without Placement, only the claim moves too. The allocations
- * that the target has elsewhere stay. */
+/* Moves a claim, with all allocations of its consumer (the source), to another consumer (the
+ * target): one POST /allocations. The move is stored in the database before it is sent. If
+ * Placement rejects it, the move ends with an error. If the result is unknown, or a consumer cannot
+ * be read, the caller gets an error and the move stays stored. A later round of settling then ends
+ * it, without a caller. If the move has arrived in Placement, the claim follows. If not, the move
+ * is given up: a write raises the generation of the source, so that a late request fails. There is
+ * no such write without the permission to write, if the source has nothing here, or if both
+ * consumers have allocations here. A move that was done before succeeds. Any other move fails if
+ * the source has no claim or a pending one, or if the target has a claim. It fails beside another
+ * pending move of the same source or target. It fails if both consumers have allocations on this
+ * host, and if the agent must not write allocations that still belong to the source. It also fails
+ * while a pending write of the claim will replace these. If the target got a claim since the move
+ * began, the move fails, the claim stays with the source, and the allocations stay where they are.
+ * If another writer moved the allocations, or if neither consumer has any while a caller waits,
+ * only the claim moves. Without Placement, only the claim moves too. The allocations that the
+ * target has elsewhere stay. */
 
 #include <errno.h>
 #include <string.h>
@@ -31,8 +34,8 @@ static bool is_moved(Claims *claims, const ClaimMove *wanted, Claim **ret)
                claims_find(claims, &wanted->to, false, ret, NULL) == 0;
 }
 
-/* Returns the consumer type of the target: "INSTANCE" if a migration returns the claim to its
- * instance, else "MIGRATION". */
+/* Returns the consumer type of the target: "INSTANCE" if the claim of the source is of a migration,
+ * else "MIGRATION". */
 static const char *type_after(Claims *claims, const Uuid *from)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
@@ -74,8 +77,9 @@ static bool begin(ClaimTask *task)
 
 /* Ends the move in the database, and the task. reported NULL: the move was not done, so the claim
  * stays with the source. It also stays if the target has got a claim since the move began. ours:
- * the agent's request did it. A result that is not 0 is passed on to the caller. Without a caller
- * it is logged, because nothing is left to settle. */
+ * the agent's request moved the allocations. A result that is not 0 is passed on to the caller.
+ * Without a caller it is logged, because nothing is left to settle. If the database fails, the move
+ * stays stored, and the task fails with that error. */
 static void end_move(ClaimTask *task, const ClaimReported *reported, bool ours, int result,
                      const Error *error)
 {
@@ -104,8 +108,9 @@ static void end_move(ClaimTask *task, const ClaimReported *reported, bool ours, 
         claim_task_end(task, r, r == 0 ? claim : NULL, reported && r == 0, &words);
 }
 
-/* Evaluates the result of the move. Without an answer, the move stays in the database, and is
- * settled later. */
+/* Evaluates the result of the move. If it is unknown, the move stays in the database, and is
+ * settled later. After a conflict the task runs again; after the last attempt the move ends as not
+ * done. */
 static void on_moved(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
 {
         ClaimTask *task = userdata;
@@ -174,8 +179,8 @@ static int fence_move(ClaimTask *task, const HostView *view, Error *reterr)
                                reterr);
 }
 
-/* Returns true if the claim of the source has a pending write. The allocations of the source are
- * then those of an earlier claim or of an earlier request, and must not become the target's. */
+/* Returns true if the claim of the source has a pending write. The allocations of the source can
+ * then be those of an earlier claim or of an earlier request, and must not become the target's. */
 static bool has_pending_write(Claims *claims, const Uuid *from)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
@@ -184,8 +189,8 @@ static bool has_pending_write(Claims *claims, const Uuid *from)
                (claim->write_state == CLAIM_WRITE_UNSENT || claim->write_state == CLAIM_WRITE_SENT);
 }
 
-/* Ends a move that is not possible (CLAIM_MOVE_TAKEN) or not permitted, with an error for the
- * caller. */
+/* Ends a move as not done: with CLAIM_E_CONFLICT for CLAIM_MOVE_TAKEN, else with
+ * CLAIM_QUEUE_E_NOT_PLACED. unwritten: a pending write of the claim is the reason. */
 static void refuse_move(ClaimTask *task, ClaimMoveDecision decision, bool unwritten)
 {
         Error words = ERROR_NULL;
@@ -204,8 +209,8 @@ static void refuse_move(ClaimTask *task, ClaimMoveDecision decision, bool unwrit
                  &words);
 }
 
-/* Continues after both consumers were read. If a step fails, a move with a caller ends. A move
- * without a caller stays in the database for the next round. */
+/* Continues after both consumers were read. If a request cannot be sent, a move with a caller ends.
+ * A move without a caller stays in the database for the next round. */
 static int go_on_with_move(ClaimTask *task, Claims *claims, const HostView *view, Error *reterr)
 {
         const ClaimReported reported = claim_share_reported(view, task->moving.target, false);
