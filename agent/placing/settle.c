@@ -3,18 +3,19 @@
 /* Settles pending work with Placement for single claims: a write that was not sent or not
  * confirmed, or the allocations that an ended claim left (a removal). queue.c starts these tasks in
  * a round, and moving.c settles moves. Each task reads the consumer first. A pure function of
- * agent/placing/decide.h then decides by the allocations that Placement has. A task changes the
- * claim database only after Placement has answered, except that a write is marked as sent before it
- * is sent.
+ * agent/placing/decide.h then decides by the allocations that Placement has. Until then, a task
+ * changes nothing in the claim database. It marks a write as sent before it sends it, and ends the
+ * work in the database after a confirmation, or if there is nothing to send. After a failure the
+ * work stays pending for a later round.
  *
  * A removal ends without a request if another writer placed the allocations again. It also ends if
- * nothing is left, or another claim of the consumer owns the allocations, but not while the ended
- * claim's own write can still arrive. Allocations count as left by the claim within
- * CLAIM_REMOVAL_SOON_USEC after its end (not if the removal is late, see ClaimRemovalState), and if
- * claim_share_is_ours(). The removal of such allocations stays pending while a guest of the
- * consumer is here without a claim. A pending write waits while Placement has allocations that a
- * removal must remove: the task of the removal then replaces them by those of the claim in one
- * request. */
+ * nothing is left, or another claim of the consumer owns the allocations. But the removal waits
+ * while the ended claim's own write can still arrive (CLAIM_WRITE_LATE_USEC). Allocations count as
+ * left by the claim in two cases: within CLAIM_REMOVAL_SOON_USEC after its end, unless the removal
+ * is late (ClaimRemovalState), or if claim_share_is_ours(). The removal of such allocations stays
+ * pending while a guest of the consumer is here without a claim. A pending write waits while
+ * Placement has allocations that a removal must remove: the task of the removal then replaces them
+ * by those of the claim in one request. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -30,8 +31,8 @@
 
 /* Sets the write state of the task's claim. reported is the state of the consumer by which the
  * agent's write is recognised later (claim_share_reported()). NULL: the stored one stays. Returns
- * CLAIM_E_NOT_FOUND if the claim has ended, or its write state has changed, since the task read
- * it. */
+ * CLAIM_E_NOT_FOUND if the claim has ended, or its write state has changed, since the task read it;
+ * -EIO without a database; or another error of it. */
 static int mark_write(ClaimTask *task, ClaimWriteState write_state, const ClaimReported *reported,
                       Error *reterr)
 {
@@ -45,8 +46,8 @@ static int mark_write(ClaimTask *task, ClaimWriteState write_state, const ClaimR
         return r;
 }
 
-/* Sets the write state and ends the task. A claim that has ended needs no write, so this is a
- * success. */
+/* Sets the write state and ends the task. If the claim has ended or its write state was changed,
+ * the task succeeds, because it has nothing to write. */
 static void end_write(ClaimTask *task, ClaimWriteState write_state, const ClaimReported *reported)
 {
         Error error = ERROR_NULL;
@@ -61,8 +62,9 @@ static void on_written_late(int result, ConsumersAnswer *answer, const Error *er
                 end_write(userdata, CLAIM_WRITE_WRITTEN, NULL);
 }
 
-/* Writes the allocations of the claim. Before, it marks the claim as sent, so that the end of the
- * claim leaves a removal. If the claim has ended, the task succeeds without a write. */
+/* Adds the allocations of the claim to task->seen and writes this consumer. Before, it marks the
+ * claim as sent, so that the end of the claim leaves a removal. If the claim has ended, the task
+ * succeeds without a write. */
 static int write_late(ClaimTask *task, const HostView *view, Error *reterr)
 {
         ClaimReported reported = claim_share_reported(view, task->seen, true);
@@ -83,10 +85,10 @@ static int write_late(ClaimTask *task, const HostView *view, Error *reterr)
                                        on_written_late, task, reterr);
 }
 
-/* Returns 1 for an evacuated guest, given that its consumer has no allocations here: it has some
- * elsewhere, and the guest, which ran here, does not run here any more. Returns -EAGAIN if the
- * guest was not read yet. Returns 0 otherwise, also if the claim can have a guest that is no
- * domain. */
+/* Returns 1 for an evacuated guest, given that its consumer has no allocations here: the consumer
+ * has some elsewhere, the claim is confirmed, and the guest does not run here any more. Returns
+ * -EAGAIN if the guest was not read yet. Returns 0 otherwise, also if the claim can have a guest
+ * that is no domain. */
 static int is_gone(const ClaimTask *task)
 {
         const ClaimService *service = task->queue->config.service;
@@ -138,10 +140,10 @@ static uint64_t age_usec(const Claim *ended)
         return ended && ended->ended_usec <= now ? now - ended->ended_usec : UINT64_MAX;
 }
 
-/* Returns true if another claim of the consumer owns its allocations. A claim whose write was not
- * sent owns none. A claim whose write was sent owns none while they are still those of the removal
- * (ours). Sets *ret_unwritten to the first claim of these two kinds, if there is one. The caller
- * frees it. */
+/* Returns true if a living claim of the consumer owns its allocations. A claim whose write was not
+ * sent (CLAIM_WRITE_UNSENT) owns none. A claim whose write was sent without a confirmation
+ * (CLAIM_WRITE_SENT) owns none while they are still those of the removal (ours). Sets
+ * *ret_unwritten to the first claim of these two kinds, if there is one. The caller frees it. */
 static bool has_successor(const ClaimTask *task, Claims *claims, bool ours, Claim **ret_unwritten)
 {
         for (int target = 0; target < 2; target++) {
@@ -158,10 +160,11 @@ static bool has_successor(const ClaimTask *task, Claims *claims, bool ours, Clai
         return false;
 }
 
-/* Decides about the allocations that an ended claim left to the consumer in task->seen. ended is
- * the claim; NULL: it is no longer in the database. The caller sets the members late and has_guest
- * of state (decide.h explains them), and this function the others. ret_unwritten is that of
- * has_successor(); NULL: no other claim inherits the allocations. */
+/* Decides about the allocations that an ended claim left to the consumer in task->seen;
+ * CLAIM_REMOVAL_WAIT if the host cannot be read from the database. ended is the claim; NULL: it is
+ * no longer in the database. The caller sets the members late and has_guest of state (decide.h
+ * explains them), and this function the others. ret_unwritten is that of has_successor(); NULL: no
+ * other claim inherits the allocations. */
 static ClaimRemovalDecision decide_removal(const ClaimTask *task, Claims *claims,
                                            const ClaimRemoval *removal, const Claim *ended,
                                            ClaimRemovalState state, Claim **ret_unwritten)
@@ -221,8 +224,8 @@ static void end_removal(ClaimTask *task)
                 &error);
 }
 
-/* Handles the answer to a removal. Ends the removal, unless the claim's own write can still arrive:
- * then the removal stays pending. */
+/* Handles the answer to a removal. After a success it ends the removal, unless the claim's own
+ * write can still arrive: then the removal stays pending, as after a failure. */
 static void on_removed(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
 {
         ClaimTask *task = userdata;
@@ -253,10 +256,11 @@ static void log_removal(const ClaimTask *task)
                 task->consumer.text, id, ended ? ended->end_reason : "no longer in the history");
 }
 
-/* Removes the allocations of the ended claim. If another claim of the consumer waits for its write
- * (*unwritten), the same request writes that claim, so a running guest always has allocations. A
- * later round ends the removal, because the allocations then belong to the other claim
- * (CLAIM_REMOVAL_END). If the request fails, both stay pending. */
+/* Removes the consumer's allocations on this host, and those of the ended claim on other providers.
+ * If another claim of the consumer waits for its write (*unwritten), the same request writes that
+ * claim, so the consumer is not without allocations in between. A later round ends the removal,
+ * because the allocations then belong to the other claim (CLAIM_REMOVAL_END). If the request fails,
+ * removal and write both stay pending. */
 static int remove_share(ClaimTask *task, Claims *claims, Claim **unwritten, Error *reterr)
 {
         const HostView *view;
