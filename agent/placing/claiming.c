@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Runs the task of a claim that a caller requests, from the read of its consumer to the answer.
- * Allocations that another writer placed on this host are verified and claimed. Allocations that an
- * earlier claim left are claimed or replaced. Without any, the fit chooses, the choice is claimed
- * as pending, and it is written to Placement. A host without Placement claims by its own state.
- * During an outage of Placement, a new claim is made by the known state and written later. That
- * needs claim_mode auto and the permission of [agent] nova. agent/placing/queue.h describes all
- * steps.
+/* Runs the task of a claim that a caller requests, from the check of the request to the answer. A
+ * claim that the agent wrote, or has still to write, is answered without a read. Otherwise the
+ * consumer is read. Allocations that another writer placed on this host are verified and claimed.
+ * Allocations that an earlier claim left are claimed or replaced. Without any, the fit chooses, the
+ * choice is claimed as pending, and it is written to Placement, if claim_mode and [agent] nova
+ * permit it. A host without Placement claims by its own state. During an outage of Placement, a
+ * claim that exists is answered, and a new one is made by the known state and written later. The
+ * new one needs claim_mode auto and the permission of [agent] nova. agent/placing/queue.h describes
+ * all steps.
  *
- * A pending claim ends in one of two ways if its write fails. claims_withdraw() is for a write that
- * certainly did not happen: nothing must be removed from Placement. claims_release() is for a write
- * that can have happened or can still happen, also after a conflict: it leaves a removal. If the
- * success cannot be stored, the claim stays pending, and the next round of settling releases it
- * with a removal. */
+ * A pending claim ends in one of two ways if its write fails, and the task fails or tries again.
+ * claims_withdraw() is for a write that certainly did not happen: nothing must be removed from
+ * Placement. claims_release() is for a write that can have happened or can still happen, also after
+ * a conflict: it leaves a removal. If the success cannot be stored, the claim stays pending, and
+ * the next round of settling releases it with a removal. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -38,8 +40,9 @@ static void succeed(ClaimTask *task, Claim *claim, bool is_new)
         claim_task_end(task, 0, claim, is_new, &ERROR_NULL);
 }
 
-/* Makes the claim without a request again, if end_of_before() has released it for a request whose
- * claim has failed now. The guest must not lose its claim because of the attempt. */
+/* Makes the claim without a request again from placing->holding, if end_of_before() has released it
+ * for a request whose claim has failed now. The guest must not lose its claim because of the
+ * attempt. */
 static void claim_placed_again(ClaimTask *task, Claims *claims, const ClaimPlacing *placing)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
@@ -51,8 +54,8 @@ static void claim_placed_again(ClaimTask *task, Claims *claims, const ClaimPlaci
         claim_service_notify(task->queue->config.service, CLAIM_EVENT_ADDED, claim);
 }
 
-/* Makes the claim in the database, from the placing and the known state of the host. Writes nothing
- * to Placement. Ends the task, or starts a refresh. */
+/* Makes the claim in the database, from the placing and the known state of the host, or yields the
+ * one that the consumer has. Writes nothing to Placement. Ends the task, or starts a refresh. */
 static void claim_locally(ClaimTask *task, const ClaimPlacing *placing)
 {
         Claims *claims = claim_task_open_claims(task);
@@ -68,7 +71,8 @@ static void claim_locally(ClaimTask *task, const ClaimPlacing *placing)
         r = claims_claim(claims, task->request, placing, &claim, &ambiguous, &error);
         if (r != 0)
                 claim_placed_again(task, claims, placing);
-        /* Retry once: the refresh can end a claim whose guest is gone, and so free capacity. */
+        /* Retry a placed claim once: the refresh can end a claim whose guest is gone, and so free
+         * capacity. */
         if (r == CLAIM_E_NO_CAPACITY && placing->holding &&
             !(task->refreshed & CLAIM_REFRESH_HOST) &&
             claim_task_refresh(task, CLAIM_REFRESH_HOST, NULL) >= 0)
@@ -85,8 +89,8 @@ static void claim_locally(ClaimTask *task, const ClaimPlacing *placing)
         succeed(task, claim, !before || before->id != claim->id);
 }
 
-/* Makes a claim during an outage of Placement, with a pending write. Fails unless claim_mode is
- * auto and [agent] nova permits the write. */
+/* Makes a claim during an outage of Placement, with a pending write. Fails with
+ * CLAIM_QUEUE_E_PLACEMENT unless claim_mode is auto and [agent] nova permits the write. */
 static void claim_without_placement(ClaimTask *task, const Error *error)
 {
         static const ClaimPlacing unsent = { .write_state = CLAIM_WRITE_UNSENT };
@@ -114,7 +118,8 @@ static void give_up(ClaimTask *task, ClaimEnd end, const char *why)
         task->claim = claim_free(task->claim);
 }
 
-/* Marks the pending claim as claimed and written, and ends the task with it. */
+/* Marks the pending claim as claimed and written, and ends the task with it. If that fails, the
+ * task fails and the claim stays pending. */
 static void finish_write(ClaimTask *task)
 {
         Claims *claims = claim_task_open_claims(task);
@@ -164,7 +169,7 @@ static bool is_left_here(const ClaimTask *task, const HostView *view, const char
         return left;
 }
 
-/* Returns true if a pending removal will free capacity soon. A removal of a write with an unknown
+/* Returns true if a pending removal can free capacity soon. A removal of a write with an unknown
  * result does not count, because it can wait long. */
 static bool is_leaving(Claims *claims)
 {
@@ -176,7 +181,8 @@ static bool is_leaving(Claims *claims)
         return false;
 }
 
-/* Ends the task because Placement lacks capacity, or retries it if a removal frees capacity now. */
+/* Ends the task because Placement lacks capacity, or retries it if a removal frees capacity now and
+ * an attempt is left. */
 static void fail_for_others(ClaimTask *task, const Error *error)
 {
         Claims *claims = task->queue->config.service->claims;
@@ -195,7 +201,7 @@ static void fail_for_others(ClaimTask *task, const Error *error)
 }
 
 /* Receives the free capacity. Withdraws the refused choice, and lets the fit choose again from this
- * capacity. */
+ * capacity. If the capacity could not be read, the task fails. */
 static void on_capacity(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
 {
         ClaimTask *task = userdata;
@@ -272,9 +278,9 @@ static void on_put(int result, ConsumersAnswer *answer, const Error *error, void
         claim_task_fail(task, outcome, error);
 }
 
-/* Writes the pending claim to Placement. is_there: the allocations are written unchanged. A claim
- * that is not pending is the answer: the consumer got it while it was read, for example from its
- * guest. */
+/* Writes the pending claim to Placement; withdraws it if nothing can be sent. is_there: the
+ * allocations are written unchanged. A claim that is not pending is the answer: the consumer got it
+ * while it was read, for example from its guest. */
 static void put(ClaimTask *task)
 {
         const ClaimRequest *request = task->request;
@@ -337,7 +343,8 @@ static void write_chosen(ClaimTask *task)
                 claim_task_fail(task, r, &error);
 }
 
-/* Writes the choice if the configuration permits it. */
+/* Lets the fit choose and writes the choice, or fails with CLAIM_QUEUE_E_NOT_PLACED if the
+ * configuration forbids it. */
 static void write_claim(ClaimTask *task)
 {
         Error error = ERROR_NULL;
@@ -368,8 +375,8 @@ static ClaimPlacing placing_of_consumer(const ClaimTask *task, const HostView *v
 }
 
 /* Claims the left allocations if they match the request, and writes them unchanged. The write
- * raises the consumer's generation, so a late removal fails. If they do not match, the choice of
- * the fit replaces them. */
+ * raises the consumer's generation, so a late removal fails. If they cannot be claimed, the choice
+ * of the fit replaces them, by the rules of write_claim(). */
 static void use_leftover(ClaimTask *task, Claims *claims, const HostView *view, const Claim *ended)
 {
         ClaimPlacing placing = placing_of_consumer(task, view, CLAIM_WRITE_UNANSWERED);
@@ -384,10 +391,10 @@ static void use_leftover(ClaimTask *task, Claims *claims, const HostView *view, 
         }
 }
 
-/* Returns true if the consumer has a claim that is not pending. Releases a pending claim.
- * *ret_placed is true if another writer made the claim's allocations. That writer can have changed
- * them since, so Placement must be read. If the agent writes them, the claim in the database is
- * enough. */
+/* Returns true if the consumer has a claim that is not pending. Releases a pending claim. Without a
+ * claim, *ret_placed stays unset. It is true if the agent does not write the claim's allocations.
+ * Another writer can have changed them since, so Placement must be read. If the agent writes them,
+ * the claim in the database is enough. */
 static bool has_claim(ClaimTask *task, Claims *claims, bool *ret_placed)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
@@ -424,9 +431,10 @@ static bool can_have_guest(const ClaimTask *task, const Claim *claim)
                 process_is_alive(task->request->process));
 }
 
-/* Releases a placed claim that the new claim must replace, if the host has no guest of it. There
- * are two cases. The claim has other allocations than the consumer in Placement, because the guest
- * left and was placed here again. Or the claim has no request, and this caller has one. */
+/* Releases a claim that the agent does not write and that the new claim must replace, if the host
+ * can have no guest of it. There are two cases. The claim has other allocations than the consumer
+ * in Placement, for example because the guest left and was placed here again. Or the claim has no
+ * request, and this caller has one. */
 static void end_of_before(ClaimTask *task, Claims *claims)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
@@ -448,7 +456,8 @@ static void end_of_before(ClaimTask *task, Claims *claims)
                                  : "it was placed here again");
 }
 
-/* Continues without Placement. A consumer with a claim gets it as the answer. */
+/* Continues without Placement. A consumer with a claim gets it as the answer, or CLAIM_E_CONFLICT
+ * if the request differs. */
 static void on_away(ClaimTask *task, const Error *error)
 {
         Claims *claims = claim_task_open_claims(task);
