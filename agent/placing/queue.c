@@ -11,10 +11,12 @@
  * when it ends. Settling adds one task at a time for the pending work in the database. It skips
  * consumers that have a task, and removals of a consumer to which a move is pending. A task frees
  * itself at its end: no function uses it afterwards. A conflict of Placement repeats a task after a
- * random pause that grows. A task has at most CLAIM_TASK_ATTEMPTS_MAX attempts. The order of a
- * round is removals, moves, writes; each is tried at most once in a round. The first round, a round
- * without a session or a permission, and each failure of a task of a round mark all removals that
- * are pending then as late. */
+ * random pause that grows. A task has at most CLAIM_TASK_ATTEMPTS_MAX attempts. Pauses for a healer
+ * or a refresh are limited, and are no attempts. The order of a round is removals, moves, writes; a
+ * round has at most one task for each of them. A refusal of Placement does not end the round,
+ * another failure does. Three events mark all removals that are pending then as late: the first
+ * round, a round without a session or the permission to remove, and the failure of a task of a
+ * round. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -189,7 +191,8 @@ static bool is_held_up(const ClaimTask *task)
                task->queue->config.service->is_adopting;
 }
 
-/* Runs a task. A claim that is held up starts again when the guests are adopted (on_turn()). */
+/* Runs a task. A task that is held up frees what it has read, and starts again when the guests are
+ * adopted (on_turn()). */
 static void run(ClaimTask *task)
 {
         task->waits = is_held_up(task);
@@ -274,7 +277,7 @@ static bool needs_guests(const ClaimTask *task)
                 (task->request && devices_are_asked(facts, &task->request->resources)));
 }
 
-/* Starts a task at its turn. A claim of a device refreshes the guests first. */
+/* Starts a task at its turn. A task that needs a device refreshes the guests first. */
 static void start(ClaimTask *task)
 {
         Error error = ERROR_NULL;
@@ -342,8 +345,8 @@ static int on_turn(sd_event_source *source, void *userdata)
         return 0;
 }
 
-/* Lets the claims that were held up start, one in each iteration of the loop, because the guests
- * are adopted. */
+/* Lets the tasks that were held up start, one in each iteration of the loop, because the guests are
+ * adopted. */
 static void on_adopted(void *userdata)
 {
         (void)sd_event_source_set_enabled(((ClaimQueue *)userdata)->turn, SD_EVENT_ONESHOT);
@@ -405,7 +408,7 @@ bool claim_task_has_written(ClaimTask *task, int result, const Error *error)
 /* Reading */
 
 /* Stores the consumer that was read and continues the task. A task that is held up now starts again
- * later instead. */
+ * later instead. If the read failed, the task continues with away() or fails. */
 static void on_read(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
 {
         ClaimTask *task = userdata;
@@ -575,7 +578,7 @@ static void note_trouble(ClaimQueue *queue, const char *words)
         queue->was_in_trouble = false;
 }
 
-/* Ends a round: reports it to the owner if it had pending work. */
+/* Reports the end of a round to the owner, if a task ran since the last report. */
 static void notify_settled(ClaimQueue *queue)
 {
         if (queue->worked && queue->config.settled)
@@ -677,8 +680,8 @@ static ClaimTask *next_removal(ClaimQueue *queue, Claims *claims)
         return NULL;
 }
 
-/* Adds a task for the next pending move of the round. Skips consumers that have a task, and all
- * moves when out of memory. NULL: there is none. */
+/* Adds a task for the next pending move of the round. Skips moves of which a consumer has a task,
+ * and all moves when out of memory. NULL: there is none. */
 static ClaimTask *next_move(ClaimQueue *queue, Claims *claims)
 {
         ClaimMove move;
@@ -721,8 +724,8 @@ static ClaimTask *next_write(ClaimQueue *queue, Claims *claims)
         }
 }
 
-/* Starts the next task of the round: removals first, then moves, then writes. Without one, ends the
- * round. */
+/* Starts the next task of the round: removals first, then moves, then writes. If none is left, ends
+ * the round. */
 static void settle_next(ClaimQueue *queue)
 {
         Claims *claims = queue->config.service->claims;
@@ -748,8 +751,8 @@ static void settle_next(ClaimQueue *queue)
                 claim_queue_settle_soon(queue);
 }
 
-/* Returns true if the agent must not settle, because of [agent] nova. Reports the reason only if
- * work is pending. */
+/* Returns true if the agent must not settle, because [agent] nova forbids removals. Marks pending
+ * removals as late then, and reports the reason only if work is pending. */
 static bool is_settling_refused(ClaimQueue *queue)
 {
         const char *why = nova_mode_refuses(queue->nova, NOVA_ACTION_REMOVE);

@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Makes, moves and releases claims together with their allocations in Placement. Each request is a
- * task, which uses the reporter's session while the main loop continues. Running and pending work
- * is stored in the claim database first (claims/store/store.h). So a crash or an outage of
- * Placement loses nothing: the end of each cycle settles the rest.
+/* Makes, moves and releases claims together with their allocations in Placement. Each request
+ * except a release is a task, which uses the reporter's session while the main loop continues. A
+ * write, removal or move is stored in the claim database before it is sent (claims/store/store.h).
+ * After a crash or an outage of Placement, a later cycle settles it. It also releases pending
+ * claims, which no caller has got.
  *
  * A task for a claim works as follows, with a limit for each kind of retry:
  *  (1) If the consumer has a claim that the agent wrote to Placement, or has still to write, the
- *      task answers with it, or with CLAIM_E_CONFLICT if the request differs.
+ *      task answers with it, or with CLAIM_E_CONFLICT if the request differs. It first releases a
+ *      pending claim of the consumer, which a crash left.
  *  (2) Otherwise it reads the consumer from Placement. An ended claim can have left allocations
  *      that this agent wrote and that no living claim owns. If they match the request, the task
- *      claims them. If not, the choice of (4) replaces them. If [agent] nova forbids removals, (3)
- *      applies to them.
+ *      claims them and writes them unchanged. If not, the choice of (4) replaces them. If [agent]
+ *      nova forbids removals, (3) applies to them.
  *  (3) If the consumer has other allocations on this host, a scheduler placed it. The task verifies
- *      these, claims them, and writes nothing. If they do not fit, it requests one refresh
- *      (CLAIM_REFRESH_HOST), which can end claims without a guest, and retries.
+ *      these, claims them, and writes nothing. If they do not fit beside the other claims, it
+ *      requests one refresh (CLAIM_REFRESH_HOST), which can end claims without a guest, and
+ *      retries.
  *  (4) If the consumer has none, and the configuration permits a write, the fit chooses. The choice
  *      is claimed as pending, written with the consumer's generation, and then the claim is
- *      answered.
+ *      answered. Without the permission the result is CLAIM_QUEUE_E_NOT_PLACED.
  *  (5) If Placement has no capacity for the choice, the task reads the free capacity, and the fit
  *      chooses from that.
  *  (6) After a lost race, the task starts again at (1).
@@ -31,10 +34,10 @@
  * consumer was claimed again. Such a request removes or moves the new allocations; an audit finds
  * this.
  *
- * No transaction of the database is open while the agent waits for Placement. A task of a claim
- * that reads its consumer reserves the consumer against the healer. A consumer has one task at a
- * time, and later tasks wait for it. Main thread. A callback can run inside the function that
- * receives it. */
+ * No transaction of the database is open while the agent waits for Placement. A task of a claim or
+ * a start that reads its consumer reserves the consumer against the healer. A consumer has one
+ * running task at a time, and later tasks wait for it. Main thread. A callback can run inside the
+ * function that receives it. */
 
 #include <systemd/sd-event.h>
 
@@ -45,9 +48,10 @@
 
 /* The results of a task that are not a ClaimOutcome. */
 typedef enum ClaimQueueOutcome {
-        CLAIM_QUEUE_E_NOT_PLACED = _CLAIM_OUTCOME_MAX, /* neither placed nor ours to write */
-        CLAIM_QUEUE_E_PLACEMENT,   /* Placement cannot be used: the error has the words */
-        CLAIM_QUEUE_E_REFUSED,     /* [agent] nova forbids the write */
+        CLAIM_QUEUE_E_NOT_PLACED = _CLAIM_OUTCOME_MAX, /* neither placed nor ours to write (yet) */
+        CLAIM_QUEUE_E_PLACEMENT, /* Placement cannot be used, or rejects the request: the error has
+                                    the words */
+        CLAIM_QUEUE_E_REFUSED,   /* [agent] nova forbids the removal of claim_queue_release() */
         CLAIM_QUEUE_E_UNAVAILABLE, /* a device of the server is missing, replaced or withheld */
         _CLAIM_QUEUE_OUTCOME_MAX,
 } ClaimQueueOutcome;
@@ -65,8 +69,8 @@ typedef void (*ClaimQueueDone)(int result, const Claim *claim, bool is_new, cons
 typedef enum ClaimRefresh {
         CLAIM_REFRESH_NONE,
         /* Every guest, including those that do not run: their definitions change without an event
-         * (virsh attach-device --config). A claim of a device waits for this refresh, and fails if
-         * it takes too long. */
+         * (virsh attach-device --config). A claim of a device and a start of a server wait for this
+         * refresh, and fail if it takes too long. */
         CLAIM_REFRESH_GUESTS = 1,
         /* The host, and the claims without a guest as Placement has them. One of these claims can
          * end, which frees capacity for a placed guest that did not fit. */
@@ -78,9 +82,9 @@ typedef struct ClaimQueueConfig {
         sd_event *event;       /* the queue takes a reference */
         ClaimService *service; /* borrowed */
         Uuid root;             /* the host's root provider */
-        /* Returns the current session with Placement, or NULL: there is none. With writes also if
-         * allocations must not be written, because Placement can have this host's root for another
-         * host. */
+        /* Returns the current session with Placement, or NULL: there is none. With writes it is
+         * NULL also if allocations must not be written, because Placement can have this host's root
+         * for another host. */
         Session *(*session)(bool writes, void *userdata);
         /* Called after each round of settling that ran a task; for a round that
          * claim_queue_dismiss() ended, after the next round. Can be NULL. */
@@ -92,7 +96,7 @@ typedef struct ClaimQueueConfig {
         void *userdata; /* argument of these functions */
 } ClaimQueueConfig;
 
-/* Creates an empty queue. *config is copied. Returns -ENOMEM. */
+/* Creates an empty queue. *config is copied. Returns -ENOMEM on any failure. */
 int claim_queue_new(ClaimQueue **ret, const ClaimQueueConfig *config);
 
 /* Ends all tasks as claim_queue_dismiss() does, because their callers must free what they keep for
@@ -105,7 +109,8 @@ DEFINE_CLEANUP(ClaimQueue *, claim_queue_free);
 void claim_queue_set_mode(ClaimQueue *queue, ClaimMode mode, NovaMode nova, bool with_placement);
 
 /* Returns true if a claim that no scheduler placed would be written to Placement before it is
- * answered. With CLAIM_MODE_AUTO that needs a session, too. */
+ * answered. With CLAIM_MODE_AUTO that also needs a session, and that the last cycle could use
+ * Placement. */
 bool claim_queue_writes(const ClaimQueue *queue);
 
 /* Ends the wait of the tasks for this refresh, if they requested it before began_usec
@@ -121,7 +126,7 @@ void claim_queue_refresh(ClaimQueue *queue, const ClaimRequest *request, ClaimQu
                          void *userdata);
 
 /* Makes a claim. Everything in *request is borrowed until done. The watcher of the service is not
- * notified: the caller does that if is_new is true. */
+ * notified of the claim: the caller does that if is_new is true. */
 void claim_queue_claim(ClaimQueue *queue, const ClaimRequest *request, ClaimQueueDone done,
                        void *userdata);
 
@@ -140,9 +145,9 @@ void claim_queue_attach(ClaimQueue *queue, const Uuid *consumer, const StringSet
  * Placement: one POST /allocations. to_type NULL: "INSTANCE" for a claim of a migration, else
  * "MIGRATION". A repeated move is not an error. CLAIM_E_NOT_FOUND: from has no claim, or a pending
  * one. CLAIM_E_CONFLICT: to has a claim, another move of from or to this consumer is pending, or
- * both consumers have allocations on this host. CLAIM_QUEUE_E_NOT_PLACED: no other writer has moved
- * the allocations. The agent must not move them, or a pending write of the claim comes first. from,
- * to and to_type are copied. by is the caller, borrowed until done. */
+ * both consumers have allocations on this host. CLAIM_QUEUE_E_NOT_PLACED: from still has the
+ * allocations. The agent must not move them, or a pending write of the claim comes first. from, to
+ * and to_type are copied. by is the caller, borrowed until done. */
 void claim_queue_move(ClaimQueue *queue, const Uuid *from, const Uuid *to, const char *to_type,
                       const EventAuthor *by, ClaimQueueDone done, void *userdata);
 
@@ -158,7 +163,7 @@ void claim_queue_move(ClaimQueue *queue, const Uuid *from, const Uuid *to, const
  * database, nothing happens. Call it with settles at the end of each cycle. */
 void claim_queue_tend(ClaimQueue *queue, bool away, bool settles);
 
-/* Settles at the next iteration of the loop. */
+/* Begins a round of settling at the next iteration of the loop, also while Placement is away. */
 void claim_queue_settle_soon(ClaimQueue *queue);
 
 /* Counts the pending writes, removals and moves in *ret. All are 0 if the claim database cannot be
@@ -167,10 +172,11 @@ void claim_queue_settle_soon(ClaimQueue *queue);
 const char *claim_queue_count_pending_writes(const ClaimQueue *queue, PendingWrites *ret);
 
 /* Ends a claim as claims_release() does. everywhere: also removes its allocations on this host that
- * another writer placed. The removal from Placement is settled later. The caller notifies the
- * watcher of the service. Returns the results of claims_release(), -EIO without a database, or
- * CLAIM_QUEUE_E_REFUSED if [agent] nova forbids the removal that everywhere requests. After another
- * error, a claim with everywhere can already count as written by the agent. */
+ * another writer placed; no effect without Placement. The removal from Placement is settled later.
+ * The caller notifies the watcher of the service. Returns the results of claims_release(), -EIO
+ * without a database, or CLAIM_QUEUE_E_REFUSED if [agent] nova forbids the removal that everywhere
+ * requests. After another error, a claim with everywhere can already count as written by the
+ * agent. */
 int claim_queue_release(ClaimQueue *queue, int64_t id, const char *reason, bool everywhere,
                         Error *reterr);
 
