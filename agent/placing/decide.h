@@ -23,7 +23,7 @@ ClaimWriteState claim_decide_pending_write(ClaimWriteState write_state, bool her
 
 /* The next step for the allocations that an ended claim left. */
 typedef enum ClaimRemovalDecision {
-        CLAIM_REMOVAL_END,  /* nothing is left to remove: end the removal */
+        CLAIM_REMOVAL_END,  /* end the removal: nothing is left, or another claim owns it */
         CLAIM_REMOVAL_SEND, /* remove them from Placement */
         CLAIM_REMOVAL_KEEP, /* end the removal: another writer placed these allocations */
         CLAIM_REMOVAL_WAIT, /* try later: a write of the agent can still arrive, or the guest is
