@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Computes the amounts of a claim that is made of a guest, from its domain and from its
- * allocations. The larger amount counts for the classes that a domain shows, unless the agent wrote
- * the allocations. For other classes the allocations count, if all of them are on the root and the
- * guest itself shows none. If an allocation of the class cannot be held here, the guest's amount
- * counts. VCPU and PCPU both get the guest's amounts if an allocation of either cannot be held
- * here, or is less than the domain shows.
+/* Computes the amount of a class in a claim that is made of a guest, from the domain and from the
+ * consumer's allocations of this tree, without sharing providers. The larger amount counts for
+ * VCPU, PCPU and MEMORY_MB, unless the agent wrote the allocations: then the domain's counts. For
+ * another class the allocations count, if all of them are on the root and the guest shows none of
+ * it; else the guest's amount. If an allocation of the class cannot be held here, the guest's
+ * amount counts. VCPU and PCPU both get the guest's amounts if an allocation of either cannot be
+ * held here, or if the allocations of either are less than the domain shows.
  *
  * Tests: tests/unit/agent/guests/test-claim-share.c */
 

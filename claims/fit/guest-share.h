@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Computes the amount of a resource class in a claim that is made of a guest. Pure.
+/* Computes the amount of a resource class in a claim that is made of a guest's domain. Pure.
  *
  * The domain of a guest shows its VCPU, PCPU and MEMORY_MB, but Nova can allocate more: one PCPU
  * for hw:emulator_threads_policy=isolate, or the amounts of a flavor with resources:VCPU. So the
- * claim holds the larger of the two amounts, or that of the domain if the agent wrote the
- * allocations (is_ours). Placement alone has the amounts of classes that no domain shows, such as
- * DISK_GB and custom classes of the root.
+ * claim holds the larger of the two amounts. It holds that of the domain if the agent wrote the
+ * allocations (is_ours), or if a part of them cannot be held here. Placement alone has the amounts
+ * of classes that no domain shows, such as DISK_GB and custom classes of the root.
  *
  * LIMITATIONS: if Placement has less VCPU or less PCPU than the domain shows, the two count the
- * CPUs in different ways, for example before a reshape. Then the claim holds the CPUs of the
+ * CPUs in different ways, for example before a reshape. Then the claim holds VCPU and PCPU of the
  * domain. */
 
 #include "base/allocation.h"
