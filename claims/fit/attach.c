@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Compares the devices of a claim with the allocations of its consumer, provider by provider. A
- * claim is kept if it has as many devices of all the classes together on each provider as Placement
- * allocates there. The devices of a set count as their members. The class of a device comes from
- * the facts. A device that the host does not offer has no class. It counts if its provider has an
- * amount of one of the classes, in the claim or in Placement. It does not show that a class is
- * placed while Placement is away.
+/* Compares the devices of a claim with the allocations of its consumer, provider by provider. An
+ * allocation that this host cannot serve is an error, whatever the claim has. A claim is kept if it
+ * has as many devices of all the classes together on each provider as Placement allocates there,
+ * and the host still has them. The devices of a set count as their members. The class of a device
+ * comes from the facts. A device that the host does not offer has no class. It counts if its
+ * provider has an amount of one of the classes, in the claim or in Placement. It does not show that
+ * a class is placed while Placement is away.
  *
- * Invariant: ATTACH_KEEP means that the host has each device of the claim that counts. Other
- * verdicts without an error mean only that each allocated provider counts a device of the host.
- * Limits: mediated devices are checked by their parent device, because they can be made again.
- * While the functions of the host are unknown, each PCI device counts as present. */
+ * Invariant: ATTACH_KEEP means that the host has each device of the claim that counts. ATTACH_MAKE
+ * and ATTACH_REPLACE mean only that each allocated provider counts a device of the host for the
+ * class, and not that one is free. Limits: mediated devices are checked by their parent device,
+ * because they can be made again. While the functions of the host are unknown, each PCI device
+ * counts as present. */
 
 #include "claims/fit/attach.h"
 
@@ -86,7 +88,8 @@ static bool is_withheld(const HostView *view, size_t index, const char *resource
 }
 
 /* Checks one allocation of a class on a provider of this host. Returns ATTACH_KEEP or an error. A
- * provider gives no new device while it is withheld. */
+ * provider gives no new device while it is withheld, so the claim must have enough of its
+ * devices. */
 static AttachVerdict check_allocation(const AttachInput *input, size_t index,
                                       const ResourceAmount *item, Error *reterr)
 {
@@ -158,7 +161,8 @@ static bool is_placed(const AttachInput *input, const char *resource_class)
         return false;
 }
 
-/* Returns ATTACH_KEEP if the host has the device of the claim, and still the same one. */
+/* Returns ATTACH_KEEP if the host has the device of the claim, and it is not known to be another
+ * one; else ATTACH_E_UNAVAILABLE. */
 static AttachVerdict check_device(const AttachInput *input, const ClaimDevice *device,
                                   Error *reterr)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Decides which devices a server attaches that is about to start, and whose devices this host
- * chooses. A scheduler has allocated amounts of device classes to the server. Its claim names the
- * devices. Pure. */
+/* Decides about a server that is about to start: its present claim names the devices that it
+ * attaches, a new claim must name them, or the server cannot start. A scheduler has allocated
+ * amounts of device classes to the server, and this host chooses the devices. Pure. */
 
 #include "base/string-set.h"
 #include "claims/claim/claim.h"
@@ -11,17 +11,17 @@
 #include "claims/claim/host-view.h"
 
 typedef enum AttachVerdict {
-        ATTACH_KEEP,    /* the claim has as many devices of the classes on each provider as the
-                         * allocations */
+        ATTACH_KEEP,    /* the claim has all devices: as many of the classes on each provider as the
+                           allocations, or, without allocations, one of each class */
         ATTACH_MAKE,    /* there is no claim, so one must be made */
-        ATTACH_REPLACE, /* the claim has other devices, so another claim must replace it */
+        ATTACH_REPLACE, /* the claim has other devices, so another must replace it */
         /* The server cannot start, with words. */
-        ATTACH_E_NOT_PLACED,    /* the consumer has no allocation of a class on this host */
-        ATTACH_E_UNKNOWN_CLASS, /* a class counts no devices here */
+        ATTACH_E_NOT_PLACED,    /* no allocation of a class on this host; without allocations, no
+                                   device of it in the claim */
+        ATTACH_E_UNKNOWN_CLASS, /* a class counts no devices on an allocated provider */
         ATTACH_E_UNAVAILABLE,   /* a device is missing, replaced or withheld */
-        ATTACH_E_CONFLICT,      /* the claim has other devices, and must stay: another program
-                                 * requested it, a migration took it over, or the agent writes its
-                                 * allocations */
+        ATTACH_E_CONFLICT, /* the claim has other devices, and must stay: another program requested
+                              it, a migration took it over, or the agent writes its allocations */
 } AttachVerdict;
 
 typedef struct AttachInput {
@@ -40,6 +40,7 @@ typedef struct AttachInput {
  * kept, its devices of the classes are on the host, and none is known to have another identity. Its
  * other devices are not checked.
  *
- * A withheld provider gives no new device. A claim keeps its device on a withheld provider, because
- * a cordon stops no guest. */
+ * A withheld provider gives no new device: without a claim that has enough devices there, the
+ * verdict is ATTACH_E_UNAVAILABLE. A claim keeps its devices on a withheld provider, because a
+ * cordon stops no guest. */
 AttachVerdict attach_decide(const AttachInput *input, Error *reterr);
