@@ -2,9 +2,10 @@
 
 /* Chooses mediated devices, and finds the devices of a provider by its name. A provider
  * "<node>_<device>" belongs to one parent of mediated devices, or to the vGPU functions of one
- * card. A provider "<node>_<ADDRESS>" belongs to the PCI functions of one card. A set of devices
- * has a provider of its own (HostPci.provider). The facts and the taken devices are only read. The
- * caller adds each chosen device to the taken ones before it chooses the next.
+ * card. A provider "<node>_<ADDRESS>" belongs to one PCI device, or to the virtual functions of one
+ * card. A set of devices has a provider of its own (HostPci.provider). The facts and the taken
+ * devices are only read. The caller adds each chosen device to the taken ones before it chooses the
+ * next.
  *
  * Tests: tests/unit/claims/fit/test-device-choice.c */
 
@@ -148,7 +149,8 @@ uint64_t device_count_missing(const HostFacts *facts, const char *node, const Cl
 {
         uint64_t missing = 0;
 
-        /* This is true for most claims, and saves the search. */
+        /* This is true for most claims, and saves the search. More devices than amounts on one
+         * provider can hide a lack on another one. */
         if (sum_below(node, claim) <= count_on(facts, claim, NULL))
                 return 0;
         for (size_t i = 0; i < claim->n_allocations; i++) {

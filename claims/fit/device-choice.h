@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Chooses the mediated device of a claim (facts H6), and finds the devices that a provider counts.
- * Pure, except that the uuid of a new mdev is random.
+/* Chooses the mediated device of a claim (facts H6), finds the devices that a provider counts, and
+ * counts the devices of a claim. Pure, except that the uuid of a new mdev is random.
  *
  * The provider of a device is named "<node>_<device>". Nothing is chosen on a device that a taken
  * PCI device blocks. Otherwise the choice is an existing mdev of the device's type that is not
  * taken (claims/fit/taken.h), the one with the lowest uuid. If there is none, it is a new mdev, as
- * long as the device can have one more. HostDevice.available is the number that it can have, by the
- * hardware and by max_instances. Claimed mdevs that do not exist yet are subtracted from it. */
+ * long as the device can have one more. HostDevice.available is the number that could still be made
+ * at the poll, by the hardware and by max_instances. Claimed mdevs that do not exist yet are
+ * subtracted from it. */
 
 #include "base/error.h"
 #include "base/resource-request.h"
@@ -46,12 +47,14 @@ uint64_t device_units(const HostFacts *facts, const Claim *claim, size_t device)
 uint64_t device_count_named(const HostFacts *facts, const Claim *claim,
                             const Allocation *allocation, const char *resource_class);
 
-/* Returns the amount of devices that the claim has, but for which it names none, in sum over all
- * providers. Only amounts of devices that the host offers now count. */
+/* Returns the amount of devices that the claim has, but for which it names none, in sum over its
+ * providers. Only amounts of devices that the host offers now count. The result is 0 if the claim
+ * names as many devices in all as it has amounts below the root. */
 uint64_t device_count_missing(const HostFacts *facts, const char *node, const Claim *claim);
 
-/* Returns true if the identity of the claim's device can be recorded now: it is known, it or its
- * serial number is not recorded yet, and this host offers the device at the address. */
+/* Returns true if the identity of the claim's device can be recorded now. The host knows it, it
+ * does not contradict the recorded one, it or its serial number is not recorded yet, and this host
+ * offers the device at the address. */
 bool device_lacks_identity(const HostFacts *facts, const ClaimDevice *device);
 
 /* Yields the uuid of an mdev on the device. taken: by claims and guests. Returns CLAIM_DONE, or
