@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Binds a request to the allocations that a scheduler wrote. Allocations on providers that claims
- * of this host cannot use count as another host's. If the request has more of their classes than
- * the consumer has here, their part of the request is removed (take_out()). The rest must be equal
- * to the sum of the allocations here, class by class. Only hugepages of a layout, which the request
- * does not name as a class, are compared later. Claims of this host can have amounts that Placement
- * does not know yet. So each amount is also compared with the capacity that claims left.
+/* Binds a request to the allocations that a scheduler wrote, and checks the fit of the bound
+ * request. Allocations on providers that claims of this host cannot use count as another host's. If
+ * the request has more of a class of such an allocation than the consumer has here, the
+ * allocation's part of the request is removed (take_out()). The rest must be equal to the sum of
+ * the allocations here, class by class. Only hugepages of a layout, which the request does not name
+ * as a class, are compared later. Claims of this host can have amounts that Placement does not know
+ * yet. So each amount is also compared with the capacity that claims left. The first difference or
+ * lack ends the preparation with words, and no bound request is made.
  *
  * Tests: tests/unit/claims/fit/test-placed.c */
 
