@@ -4,8 +4,8 @@
  * first, and each item's candidates come in the order of preference. Three cuts keep the search
  * short, and none can lose a fit:
  *
- *   Reach  After each choice, every kind of item must still find enough places for its items,
- *          counted alone. The required traits of the unsuffixed group must still be in reach.
+ *   Reach  At first and after each choice, every kind of item must find enough places for its
+ *          items, counted alone. The required traits of the unsuffixed group must be in reach.
  *   Twins  If an item failed on a provider, its equal_providers fail too. No item distinguishes
  *          these, and they have the same parts placed so far. Exchanging the two providers turns a
  *          fit of one into a fit of the other.
@@ -15,9 +15,10 @@
  * If words are wanted, fit_explain() checks classes, single items, kinds and totals before the
  * search. A FitTrial keeps the problem and the arrays for several tries; between tries nothing is
  * placed or marked. The work of the preparation and of the search is counted in the problem's
- * effort. After the effort is spent, no try begins, and a search tries no further candidate.
+ * effort. After the effort is spent, no try begins, and a search tries no further candidate: it
+ * ends with CLAIM_E_TOO_HARD unless it has just found a fit.
  *
- * LIMITATIONS: hard packings of many groups of different size end in CLAIM_E_TOO_HARD. */
+ * LIMITATIONS: hard packings of many groups of different size can end in CLAIM_E_TOO_HARD. */
 
 #include "claims/fit/fit.h"
 
@@ -299,8 +300,8 @@ static void forget_failed(Search *search, size_t level)
                         *failed_at(search, item, item->candidates[i]) = 0;
 }
 
-/* Returns true if the provider of one of the first n items is above all others in the subtree.
- * After the effort is spent, the result does not matter. */
+/* Returns true if the provider of one of the first n items is above, or the same as, those of all
+ * others in the subtree. After the effort is spent, the result does not matter. */
 static bool has_top(const Search *search, uint64_t subtree, size_t n)
 {
         const FitProblem *problem = search->problem;

@@ -19,11 +19,12 @@
  *                     one provider obeys max_unit and, together with the usage, the capacity.
  *   Sets of devices   A partition with the sum of all parts of the class on the provider fits.
  *
- * Among providers that fit, the choice is: the root, then the provider with most free capacity,
- * then the lowest name. Free capacity is measured in requested amounts, and with several classes
- * the scarcest one counts. The choice is deterministic. It is complete: if memory suffices, an
- * existing fit is found, or CLAIM_E_TOO_HARD is returned when the effort is spent. (Fitting groups
- * of different size is bin packing.) */
+ * Each part, the hardest first, tries the providers in this order: the root, then the provider with
+ * most free capacity, then the lowest name. The first fit of all parts is the choice. Free capacity
+ * is measured in requested amounts, and with several classes the scarcest one counts. The choice is
+ * deterministic, unless the time ends the effort. It is complete: if memory suffices, an existing
+ * fit is found, or CLAIM_E_TOO_HARD is returned when the effort is spent. (Fitting groups of
+ * different size is bin packing.) */
 
 #include "base/allocation.h"
 #include "base/resource-request.h"
@@ -31,7 +32,7 @@
 #include "claims/claim/layout.h"
 #include "claims/claim/outcome.h"
 
-/* Bound on the cost of a fit. All steps of a search are counted in it, and the search ends at the
+/* Bound on the cost of a fit. The steps of a search are counted in it, and the search ends at the
  * bound on the work or on the time. The bound on the work gives the same result on every machine.
  * The bound on the time is for hosts that are larger or slower than any that was measured. The time
  * is the thread's own CPU time, so that other load on the machine causes no refusal. */
@@ -47,8 +48,8 @@ typedef struct FitEffort {
         bool late;
 } FitEffort;
 
-/* Begins an effort, which ends when the thread has used patience_usec more of CPU time. With 0 only
- * FIT_WORK_MAX bounds it. */
+/* Begins an effort, which ends after more work than FIT_WORK_MAX, or when the thread has used
+ * patience_usec more of CPU time. 0: no bound on the time. */
 FitEffort fit_effort_begin(uint64_t patience_usec);
 
 /* Counts work, before or after it is done. Returns false if the effort is spent: the caller must
@@ -130,9 +131,9 @@ typedef struct FitVerdict {
         const char *term; /* "fits", "class", "host", "trait", "min_unit", "max_unit", "step_size",
                            * "capacity", "partition", or a term of NumaVerdict */
         uint64_t asked, free_amount; /* amounts of the class */
-        uint64_t missing;            /* amount by which asked misses the term; 0: amounts are not
-                                      * the cause, or no partition has the amount that is free */
-        char *text;                  /* words for the operator; "" if it fits */
+        uint64_t missing; /* amount by which asked misses the term; 0: amounts are not the cause, or
+                             enough is free but no partition of it fits */
+        char *text;       /* words for the operator; "" if it fits */
 } FitVerdict;
 
 typedef struct FitVerdicts {
@@ -146,9 +147,10 @@ typedef struct FitVerdicts {
 
 void fit_verdicts_done(FitVerdicts *verdicts);
 
-/* Checks whether the request fits, and yields the verdict of every provider that has a requested
- * class. Returns an outcome with the words of fit_groups(). The verdicts use the effort as well, so
- * a request that fits can be too hard here. There are no verdicts if the effort was spent before
- * all of them were made. ret must be zeroed. Returns -ENOMEM on failure. */
+/* Checks whether the request fits. Yields for each part the verdict of each provider that has one
+ * of its classes, at most FIT_VERDICTS_MAX in all. Returns an outcome with the words of
+ * fit_groups(). The verdicts use the effort as well, so a request that fits can be too hard here.
+ * There are no verdicts if the effort was spent before all of them were made. ret must be zeroed.
+ * Returns -ENOMEM on failure. */
 int fit_explain_request(const HostView *view, const char *node, const ResourceRequest *request,
                         FitEffort *effort, FitVerdicts *ret, Error *reterr);
