@@ -6,9 +6,8 @@
  * by class. Each check is exact, so a reason that it finds is never wrong. A request can fail for
  * other reasons too, which only the search in fit.c finds. A verdict looks at one item alone on one
  * provider, so each part can fit while the request does not. Only a required trait of the
- * unsuffixed group is looked up on all suitable providers. The verdicts are made in full or not at
- * all: they are dropped if memory or the effort ends. Those beyond FIT_VERDICTS_MAX are only
- * counted.
+ * unsuffixed group is looked up on all suitable providers. Verdicts beyond FIT_VERDICTS_MAX are
+ * only counted. All verdicts are dropped if memory or the effort ends before the last one.
  *
  * Tests: tests/unit/claims/fit/test-fit.c */
 
@@ -21,11 +20,11 @@
 /* The terms that a provider can fail at, in the order in which they count. The nearest provider is
  * the one that fails at the last of them. */
 typedef enum Hurdle {
-        HURDLE_CLASS,    /* a class is missing */
-        HURDLE_HOST,     /* withheld, not of this host, or not of the requested tree */
+        HURDLE_CLASS, /* a class is missing */
+        HURDLE_HOST, /* withheld, barred, not of this host, or not the requested provider or tree */
         HURDLE_TRAIT,    /* a trait is missing or forbidden */
         HURDLE_UNIT,     /* min_unit, max_unit, step_size */
-        HURDLE_CAPACITY, /* too little is free */
+        HURDLE_CAPACITY, /* too little is free, or no partition fits */
         HURDLE_NONE,
 } Hurdle;
 
@@ -36,7 +35,7 @@ typedef struct Failure {
         const char *trait;
         bool forbidden;
         bool lacks_partition;
-        uint64_t free_amount; /* free amount of the failing class; 0 if no amount fails */
+        uint64_t free_amount; /* free amount of the class whose amount fails; 0: none */
 } Failure;
 
 static const RequestGroup *item_group(const FitProblem *problem, const FitItem *item)
@@ -44,9 +43,9 @@ static const RequestGroup *item_group(const FitProblem *problem, const FitItem *
         return &problem->request->groups[item->group];
 }
 
-/* Returns the first hurdle, in the order of Hurdle, at which the item fails on the provider. The
- * amounts are compared first, but HURDLE_HOST and HURDLE_TRAIT come earlier in the order. So one of
- * these two replaces a failure of amounts. */
+/* Returns the first hurdle, in the order of Hurdle, at which the item alone fails on the provider.
+ * The amounts are compared first, but HURDLE_HOST and HURDLE_TRAIT come earlier in the order. So
+ * one of these two replaces a failure of amounts. */
 static Failure find_failure(const FitProblem *problem, const FitItem *item, size_t provider)
 {
         Failure failure = { .hurdle = HURDLE_NONE };
@@ -135,9 +134,10 @@ static const char *find_unusable_reason(const FitProblem *problem, const FitItem
                                                             : "is not part of this node";
 }
 
-/* Adds the number of devices that guests have, and then the number of blocked devices. A blocked
- * device is free, but cannot be used while a guest or claim has another device or a part of it. The
- * text names that device. Blocked devices are not counted among those of guests. */
+/* Adds the number of devices that are not free and that no claim has, as devices of guests, and
+ * then the number of blocked devices. A blocked device is free, but cannot be used while a guest or
+ * claim has another device or a part of it. The text names that device. Blocked devices are not
+ * counted among those of guests. */
 static void explain_devices(const FitCapacity *capacity, char *text, size_t size)
 {
         uint64_t n_blocked = capacity->devices ? capacity->devices->n_blocked : 0;
@@ -256,7 +256,8 @@ static int explain_kind(const FitProblem *problem, const FitItem *item, Error *r
         return CLAIM_E_NO_CAPACITY;
 }
 
-/* Compares the sum of a class over all items with the free capacity of their candidates. */
+/* Compares the sum of a class over all items with the limits of their candidates. Returns
+ * CLAIM_E_NO_CAPACITY with words if it is larger. */
 static int explain_total(const FitProblem *problem, size_t resource_class, Error *reterr)
 {
         _cleanup_free_ bool *counted = calloc(problem->n_providers + 1, sizeof(bool));
@@ -289,8 +290,9 @@ static int explain_total(const FitProblem *problem, size_t resource_class, Error
         return CLAIM_E_NO_CAPACITY;
 }
 
-/* Returns CLAIM_E_UNKNOWN_CLASS with words if no provider has a class. The words differ if there
- * are no providers, because the host was not polled yet. */
+/* Returns CLAIM_E_UNKNOWN_CLASS with words if no provider has a class, or a placed amount of it if
+ * placed bounds the fit. The words differ if there are no providers, because the host was not
+ * polled yet. */
 static int explain_classes(const FitProblem *problem, Error *reterr)
 {
         for (size_t i = 0; i < problem->n_classes; i++)
