@@ -2,11 +2,12 @@
 
 /* Collects the devices that claims and guests have taken, and counts the free devices of each
  * provider. Taken whole devices and mdevs are one set of texts. Divided devices, of which a part is
- * taken, are another one. A look-up therefore needs no list of claims. Capacities are counted in
- * one pass over each list of HostFacts, with binary searches: a host can have thousands of virtual
- * functions. Each set of devices costs further passes. A capacity is first made for each device,
- * type of a vGPU card and set. Capacities with the same key and class, such as the virtual
- * functions of one card, are merged at the end.
+ * taken, are another one. A look-up of a device therefore needs no list of claims. Capacities are
+ * counted in one pass over each list of HostFacts, with binary searches: a host can have thousands
+ * of virtual functions. Each set of devices costs further passes, and each vGPU card one over the
+ * claimed functions. A capacity is first made for each device, type of a vGPU card and set.
+ * Capacities with the same key and class, such as the virtual functions of one card, are merged at
+ * the end.
  *
  * Tests: tests/unit/claims/fit/test-device-choice.c */
 
@@ -66,7 +67,7 @@ static int add_mdev(Taken *taken, const Uuid *mdev, const char *address)
         return divide(taken, find_card(taken, address));
 }
 
-/* Adds the type of a function that is a vGPU. */
+/* Adds the type of a function that is a vGPU. Ignores a function without a type. */
 static int add_function(Taken *taken, const char *address, const char *type)
 {
         TakenFunction *function;

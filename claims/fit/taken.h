@@ -72,7 +72,7 @@ TakenBlock taken_blocks_pci(const Taken *taken, const char *address, const char 
 TakenBlock taken_blocks_mdevs(const Taken *taken, const char *address, const char **ret_blocker);
 
 /* Finds the devices of a set that are taken, or that cannot be given out: they are withheld, the
- * host does not list them, or another device blocks them. ret must be zeroed. */
+ * host does not offer them, or another device blocks them. ret must be zeroed. */
 void taken_mark_set(const Taken *taken, const HostFacts *facts, const DeviceSet *set,
                     DeviceSetUse *ret);
 
