@@ -5,9 +5,9 @@
  * that each fits alone, and the kinds of equal items and equal providers (equal_providers). The
  * loops over providers and items spend effort, except those that find the usable providers and the
  * traits, order the names, and prepare a try. If the effort is spent early, the problem is
- * incomplete, and no try is made with it. The classes are sorted, so that a class is an index
- * everywhere else. Before each try, fit_problem_give() makes the candidates of each item and sorts
- * the items.
+ * incomplete, and fit_trial_run() makes no try with it. The classes are sorted, so that a class is
+ * an index everywhere else. Before each try, fit_problem_give() makes the candidates of each item
+ * and sorts the items.
  *
  * Tests: tests/unit/claims/fit/test-search.c tests/unit/claims/fit/test-fit.c */
 
@@ -520,7 +520,7 @@ static int number_equal_providers(FitProblem *problem)
 }
 
 /* Computes the parts of the problem. Each part uses earlier ones, so their order matters. Returns
- * CLAIM_E_TOO_HARD if the effort is spent. */
+ * CLAIM_E_TOO_HARD if the effort is spent, and -ENOMEM on failure. */
 static int collect(FitProblem *problem, const char *node, const Consumer *placed)
 {
         const HostView *view = problem->view;

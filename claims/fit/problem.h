@@ -60,7 +60,7 @@ typedef struct FitProblem {
         size_t *equal_providers; /* by provider: equal for providers that no item distinguishes */
         bool *takes;             /* provider * n_items + item (order before the sort): the provider
                                   * is open to the item; NULL if there are subtrees or no
-                                  * providers */
+                                  * providers, or if the effort was spent */
         uint64_t *trait_bits;    /* by provider: its required traits of the unsuffixed group */
         uint64_t wanted_traits;  /* the bits of all required traits */
         const StringSet *traits; /* their names by bit; NULL: there is no such group */
@@ -87,8 +87,8 @@ static inline bool fit_problem_usable(const FitProblem *problem, size_t provider
         return problem->usable[provider] && !(problem->barred && problem->barred[provider]);
 }
 
-/* Returns true if the group allows the provider of the tree: it is the one that the group names,
- * and in the tree that it names. True if the group names none. */
+/* Returns true if the group allows the provider of the tree: it is group->provider, and it is in
+ * the tree of group->in_tree. Either of these allows all if it is empty. */
 bool fit_tree_allows(const ProviderTree *tree, const RequestGroup *group, const Provider *provider);
 
 /* Returns the first trait that excludes the provider, NULL if none does. A forbidden trait always
@@ -132,7 +132,7 @@ bool fit_problem_has_partition(const FitProblem *problem, const FitCapacity *cap
                                const FitNeed *need);
 
 /* Looks for a reason that needs no search. Returns CLAIM_E_UNKNOWN_CLASS for a class that no
- * provider has, or that is placed nowhere here while placed bounds the fit. Returns
+ * provider of the view has, or that is placed nowhere here while placed bounds the fit. Returns
  * CLAIM_E_NO_CAPACITY for an item that fits nowhere alone, or for items that need more than there
  * is in total. The words go to reterr. Returns 0 if there is no such reason, so that only a search
  * can decide. Returns -ENOMEM on failure. */
@@ -143,8 +143,8 @@ int fit_explain(const FitProblem *problem, Error *reterr);
 const char *fit_lacking_trait(const FitProblem *problem);
 
 /* Yields a verdict for each part of the request and each provider with one of its classes, up to
- * FIT_VERDICTS_MAX. The verdict has the first term that fails, as if the part were alone. A
- * provider that fits a part of the unsuffixed group fails at the trait of fit_lacking_trait(), if
- * there is one. ret must be zeroed, and stays empty unless 0 is returned. Returns CLAIM_E_TOO_HARD
- * or -ENOMEM on failure. */
+ * FIT_VERDICTS_MAX. The verdict has the first term that fails, as if the part were alone. For a
+ * part of the unsuffixed group that fits, this is the trait of fit_lacking_trait(), if there is
+ * one. ret must be zeroed, and stays empty unless 0 is returned. Returns CLAIM_E_TOO_HARD or
+ * -ENOMEM on failure. */
 int fit_verdicts_make(const FitProblem *problem, FitVerdicts *ret);
