@@ -2,11 +2,12 @@
 
 /* Counts the free resources of each host cell, and compares one guest cell with one host cell. The
  * search over all cells is in numa.c. A class is counted by cell if at least one cell's provider
- * has it and is not withheld. Otherwise the root counts it for the whole host, and a cell is only
- * limited by its own CPUs and memory in HostFacts. A dedicated CPU is free if no claim holds it, no
- * running guest uses it, and it is not withheld. Memory and shared CPUs count as used only by
- * claims whose host cells are known. A comparison stops at the first term that fails, and fail()
- * writes the verdict. CPUs are chosen only after the search, by numa_host_lay_out().
+ * has it and is not withheld. Otherwise numa.c fits it for the whole host, and a cell is only
+ * limited by its own CPUs and memory in HostFacts, with the root's allocation ratio. A dedicated
+ * CPU is free if no claim holds it, it is in no definition of a running guest, and it is not
+ * withheld. Memory and shared CPUs count as used only by claims whose host cells are known. A
+ * comparison stops at the first term that fails, and fail() writes the verdict. CPUs are chosen
+ * only after the search, by numa_host_lay_out().
  *
  * Tests: tests/unit/claims/fit/test-numa.c tests/unit/claims/fit/test-numa-search.c */
 
@@ -62,7 +63,8 @@ static const Inventory *find_inventory(const NumaHost *host, size_t provider,
                                                               resource_class);
 }
 
-/* Returns an amount of the cell times the allocation ratio of the class. */
+/* Returns an amount of the cell times the allocation ratio of the class, which is 1 without an
+ * inventory. */
 static uint64_t overcommitted(const NumaHost *host, const NumaCapacity *capacity, NumaClass class,
                               uint64_t amount)
 {
@@ -155,8 +157,9 @@ static int fill_capacity(const NumaHost *host, NumaCapacity *capacity)
         return count_cpus(host, capacity);
 }
 
-/* Returns the NUMA cell of the device that the provider counts. The name of the provider and the
- * classes of its inventories identify the device. Returns NUMA_HOST_NO_DEVICE if it counts none. */
+/* Returns the NUMA cell of the devices that the provider counts, or HOST_CELL_NONE. The name of the
+ * provider and the classes of its inventories identify the devices. Returns NUMA_HOST_NO_DEVICE if
+ * it counts none. */
 static int find_device_cell(const DeviceCapacity *devices, size_t n_devices, const char *node,
                             const Provider *provider)
 {
@@ -389,7 +392,9 @@ static bool fit_small(const NumaCapacity *capacity, uint64_t memory_mb, NumaVerd
 }
 
 /* Checks whether the memory fits into free pages of the requested kind: small, large, any, or one
- * size. Returns true for a request without a kind, because fit_memory() checks its amount. */
+ * size. Returns true for a request without a kind, because fit_memory() checks its amount. Returns
+ * true also if only the inventory has too few large pages, because fit_page_provider() checks
+ * it. */
 static bool fit_pages(const NumaHost *host, const NumaCapacity *capacity, const NumaRequest *numa,
                       uint64_t memory_mb, NumaVerdict *ret)
 {
@@ -483,7 +488,8 @@ static const RequestGroup *find_group(const ResourceRequest *request)
                                                                              : NULL;
 }
 
-/* Checks the classes that cells' providers count, their tree and their forbidden traits. */
+/* Checks the classes that cells' providers count: the inventory, the tree and the forbidden traits
+ * of this cell's provider. */
 static bool fit_provider(const NumaHost *host, const NumaCapacity *capacity,
                          const ResourceRequest *request,
                          const uint64_t amounts[static _NUMA_CLASS_MAX], NumaVerdict *ret)
@@ -590,8 +596,8 @@ static int list_cores(const NumaHost *host, const NumaCapacity *capacity, NumaTh
         return 0;
 }
 
-/* Chooses host CPUs for n guest CPUs, in their order. Adds them to held, with the other threads
- * that isolate holds. */
+/* Chooses host CPUs for n guest CPUs, which must be free, in their order. Adds them to held, with
+ * the other threads that isolate holds. */
 static int choose_cpus(const NumaHost *host, const NumaCapacity *capacity, NumaThreads threads,
                        size_t n, unsigned *ret, CpuSet *held)
 {

@@ -38,7 +38,7 @@ typedef struct NumaHost {
         size_t root;
         NumaCapacity *capacities; /* by the id of the cell */
         size_t n_capacities;
-        bool by_cell[_NUMA_CLASS_MAX]; /* true if providers of cells have the class */
+        bool by_cell[_NUMA_CLASS_MAX]; /* true if a provider of a cell has the class */
         int *device_cells; /* by provider of a device: its cell or HOST_CELL_NONE; for other
                               providers NUMA_HOST_NO_DEVICE. NULL if the view has no root */
 } NumaHost;
@@ -47,8 +47,9 @@ typedef struct NumaHost {
 
 void numa_host_done(NumaHost *host);
 
-/* Counts the resources of each host cell; there are none if the view has no root. Borrows view,
- * facts and placed (NULL: no allocations exist). ret must be zeroed. Returns -ENOMEM on failure. */
+/* Counts the resources of each host cell of facts; there are none if the view has no root. Borrows
+ * view, facts and placed (NULL: no allocations exist). ret must be zeroed. Returns -ENOMEM on
+ * failure. */
 int numa_host_make(NumaHost *ret, const HostView *view, const HostFacts *facts, const char *node,
                    const Consumer *placed);
 
@@ -69,23 +70,23 @@ typedef struct NumaVerdict {
 /* Compares a guest cell with a host cell. The verdict names the first term that fails, in this
  * order. A guest cell without memory passes the terms of pages and memory:
  *
- *   "cpus"     The host cell has as many shared CPUs as the guest cell, because a guest does not
- *              share a CPU with itself.
- *   "vcpus"    All guest CPUs on the shared CPUs obey the allocation ratio.
+ *   "cpus"     The host cell has at least as many shared CPUs as the guest cell, because a guest
+ *              does not share a CPU with itself.
+ *   "vcpus"    These and the guest CPUs of claims on the shared CPUs obey the allocation ratio.
  *   "pcpus"    Enough dedicated CPUs are free.
- *   "threads"  With isolate, they are on cores whose threads for guests are all free. With require,
- *              they are on cores with two free threads.
- *   "pages"    With a page size, enough pages are free; the ratio does not count.
- *   "memory"   The memory of all guests in the cell obeys the allocation ratio. For a guest cell
- *              with dedicated CPUs alone it obeys the size of the cell instead, and for a mixed one
- *              both. Without a page size the same holds for small pages, and one guest must not
- *              exceed the existing small pages.
+ *   "threads"  With isolate, there are as many cores whose threads for guests are all free. With
+ *              require, they are on cores with two or more free threads.
+ *   "pages"    With a kind or size of pages, enough are free; the ratio does not count.
+ *   "memory"   This memory and that of claims in the cell obey the allocation ratio. For a guest
+ *              cell with dedicated CPUs alone they obey the size of the cell instead, and for a
+ *              mixed one both. Without a kind of pages the same holds for small pages, and one
+ *              guest must not exceed the existing small pages.
  *
  * Other terms come from the cell's provider. The amounts of classes that are counted by cell must
  * fit there (inventory_fit()), and must not exceed the placed ones. The same holds for hugepages
- * that the provider counts, unless none of them were placed. A provider that gives such a class
- * is in the requested tree. It has no forbidden trait. ret is written in any case; the amounts are
- * those of the CPUs if the cell fits. */
+ * that the provider counts, unless none of them were placed. A provider that gives VCPU, PCPU or
+ * MEMORY_MB is in the requested tree and has no forbidden trait. The verdict is written in any
+ * case; its amounts are those of the CPUs if the cell fits. */
 void numa_host_fit(const NumaHost *host, const ResourceRequest *request, size_t guest_cell,
                    size_t capacity, NumaVerdict *ret);
 
