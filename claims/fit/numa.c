@@ -54,7 +54,7 @@ typedef struct NumaSearch {
         FitEffort *effort;
         uint64_t n_sets;
         Fit fit;
-        Error words; /* for the first set that did not fit */
+        Error words; /* words about the first set that was tried */
 } NumaSearch;
 
 static void search_done(NumaSearch *search)
@@ -336,7 +336,7 @@ static bool set_matters(const NumaSearch *search)
 typedef enum SetOutcome {
         SET_FITS = 0,
         SET_E_TRY_NEXT = 1,
-        SET_E_STOP, /* no other set can fit */
+        SET_E_STOP, /* no other set can fit, or the effort is spent */
 } SetOutcome;
 
 /* Tries the chosen set of host cells, with words only for the first set. Returns a SetOutcome, or
@@ -393,7 +393,7 @@ static int search_sets(NumaSearch *search, size_t first, size_t n_chosen)
         return SET_E_TRY_NEXT;
 }
 
-/* Searches all sets with one affinity. */
+/* Searches the sets with one affinity, until one fits. */
 static int search_pass(NumaSearch *search, NumaAffinity affinity)
 {
         search->affinity = affinity;
@@ -518,7 +518,7 @@ static int stage_of(const char *term)
 }
 
 /* Returns the host cell in which the guest cell got furthest, and of several the one that misses
- * least. SIZE_MAX if one fits. */
+ * least. SIZE_MAX if one fits or there is none. */
 static size_t find_nearest(const NumaSearch *search, size_t guest)
 {
         size_t nearest = NO_CELL;

@@ -5,7 +5,7 @@
  *
  * Each guest cell gets a host cell of its own (numa_host_fit() compares them). If the providers of
  * cells have VCPU, PCPU, MEMORY_MB or hugepages, these classes are taken from there. Other classes
- * go to fit_groups(). The affinity restricts the providers of devices:
+ * are fitted as fit_groups() does. The affinity restricts the providers of devices:
  *
  *   "required"   The device is of a host cell of the guest.
  *   "legacy"     The device is of such a cell, or of no cell.
@@ -13,8 +13,8 @@
  *   "preferred"  As "required" if that is possible, else any device.
  *
  * The choice begins with the affinity: with "preferred", sets with devices of the guest's cells
- * come before others. Then the host cells are ranked, and the first set of cells in this order is
- * chosen:
+ * come before others. Then the host cells are ranked, and the first set of cells in this order that
+ * fits is chosen:
  *
  *   1. Devices. Most if the request asks for some, fewest if not. A group without resources asks
  *      for the devices that have its traits.
@@ -24,20 +24,21 @@
  *   4. The id, as in Nova.
  *
  * In the set, the first guest cell gets the first host cell that leaves one for each of the others,
- * and so on. The result is deterministic, unless the time ends the effort. More than one set is
- * tried only if the request has devices, or required traits that cells' providers can have. The
- * result is complete with one exception: for large or any pages, a host cell tries only the largest
- * size that has enough free pages, also in the inventory of its provider. Otherwise an existing fit
- * is found, or CLAIM_E_TOO_HARD is returned when the effort is spent. Each try of a host cell or of
- * a provider costs effort. */
+ * and so on. The result is deterministic, unless the time ends the effort. More than one complete
+ * set is tried only if the request has devices, or required traits while cells' providers count a
+ * class. The result is complete with one exception: for large or any pages, a host cell tries only
+ * the largest size that has enough free pages, also in the inventory of its provider. Otherwise an
+ * existing fit is found, or CLAIM_E_TOO_HARD is returned when the effort is spent. Each try of a
+ * host cell or of a provider costs effort. */
 
 #include "claims/claim/host-facts.h"
 #include "claims/fit/fit.h"
 
 /* Fits like fit_groups(), and calls it for a request without a layout. facts NULL: the host was not
- * polled yet, and no layout fits. placed (claims/fit/placed.h): upper bounds; hugepages that were
- * not placed are not counted, but large or any pages are then of a placed size, if there is one.
- * NULL: the choice is free. The pieces' classes are borrowed from request or facts. */
+ * polled yet, and each request with a layout is CLAIM_E_NO_CAPACITY. placed (claims/fit/placed.h):
+ * upper bounds; hugepages that were not placed are not counted, but large or any pages are then of
+ * a placed size, if there is one. NULL: the choice is free. The pieces' classes are borrowed from
+ * request or facts. */
 int fit_request_numa(const HostView *view, const HostFacts *facts, const char *node,
                      const ResourceRequest *request, const Consumer *placed, FitEffort *effort,
                      Fit *ret, Error *reterr);
@@ -53,10 +54,12 @@ int fit_request_numa(const HostView *view, const HostFacts *facts, const char *n
 int fit_force_numa(const HostView *view, const HostFacts *facts, const char *node,
                    const Resources *resources, const Layout *layout, Fit *ret);
 
-/* Explains like fit_explain_request(), and adds the answer of each host cell to each guest cell:
- * verdicts with the suffix "cell 0" and the provider's name "host, cell 1". These are not limited
- * by FIT_VERDICTS_MAX, and are made also if the effort is spent. For a layout without facts (NULL)
- * there are no verdicts, and the result is CLAIM_E_NO_CAPACITY. */
+/* Explains like fit_explain_request(); the result is that of fit_request_numa(). A request with a
+ * layout gets no verdicts about the classes that cells' providers count. Instead, the answer of
+ * each host cell to each guest cell is added: verdicts with the suffix "cell 0" and the provider's
+ * name "host, cell 1". These are not limited by FIT_VERDICTS_MAX, and are made also if the effort
+ * is spent. For a layout without facts (NULL) there are no verdicts, and the result is
+ * CLAIM_E_NO_CAPACITY. */
 int fit_explain_numa(const HostView *view, const HostFacts *facts, const char *node,
                      const ResourceRequest *request, FitEffort *effort, FitVerdicts *ret,
                      Error *reterr);
