@@ -2,8 +2,9 @@
 #pragma once
 
 /* The facts of the host that claims need beside its providers: devices that guests can get,
- * existing mdevs, defined guests. Plain data, which agent/ makes from a poll. Texts are borrowed
- * from that poll, or from the set "configured". */
+ * existing mdevs, PCI functions, host cells, guests, and folders of Nova. Plain data, which agent/
+ * makes from a poll. Texts with a pointer are borrowed from that poll or from the set "configured",
+ * except those that cards and sets own. */
 
 #include "base/device-identity.h"
 #include "base/device-set.h"
@@ -161,8 +162,8 @@ const HostPci *host_facts_find_pci(const HostFacts *facts, const char *address);
 /* Returns the set of the device at the address, borrowed; NULL: none. */
 const DeviceSet *host_facts_find_set(const HostFacts *facts, const char *address);
 
-/* Lists the guest's devices of a set, those of both definitions, each once. Returns their number.
- * The addresses are borrowed. */
+/* Lists the guest's devices of a set, those of both definitions, each once, at most
+ * DEVICE_SET_PARTITIONS_MAX. Returns their number. The addresses are borrowed. */
 size_t host_domain_list_members(const HostDomain *domain, const DeviceSet *set,
                                 const char *ret[static DEVICE_SET_PARTITIONS_MAX]);
 
