@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Checks the requests of callers. claim_request_check() is the only gate before the fit and the
- * store: it checks the uuid, texts, classes, traits, amounts, subtrees, layout and mappings, and at
- * last the sums over all groups. The first fault ends the check, and reterr describes it. It does
- * not keep or change the request.
+ * store: it checks the uuid, texts, number of groups, classes, traits, amounts, subtrees, layout
+ * and mappings, and at last the sums over all groups. The first fault ends the check with -EINVAL,
+ * and reterr describes it. It does not keep or change the request.
  *
  * Tests: tests/unit/claims/claim/test-claim-request.c */
 

@@ -4,8 +4,8 @@
 /* The request of a caller, its check and its text form. Pure.
  *
  * Every request of a caller passes claim_request_check() before the fit and the store see it. So
- * these can rely on valid amounts, names and uuids. Requests that claims/ makes itself, of a domain
- * or of allocations, are not checked. */
+ * these can rely on valid amounts and names, and a valid uuid of the consumer. Requests that
+ * claims/ makes itself, of a domain or of allocations, are not checked. */
 
 #include "base/resource-request.h"
 #include "base/uuid.h"
@@ -31,13 +31,13 @@ typedef struct ClaimRequest {
         const EventAuthor *by;    /* the author of the request */
 } ClaimRequest;
 
-/* Checks a request. Returns -ENOMEM on failure, and -EINVAL with words for a request that no host
- * can serve:
+/* Checks a request. Returns -ENOMEM on failure, and -EINVAL with words for an invalid request:
  *
  *   A request without groups, or a group without resources that no subtree names.
  *   More groups, classes, traits, cells or guest CPUs than the limits allow.
  *   An amount of 0 or above INVENTORY_MAX_AMOUNT, also as the sum over the groups.
- *   A malformed uuid of the consumer, class, trait, project, user or consumer type.
+ *   A malformed uuid of the consumer, class or trait.
+ *   A project, user or consumer type above CLAIM_TEXT_MAX bytes or with a control character.
  *   A trait that is both required and forbidden.
  *   A subtree with a group that does not exist.
  *   A layout that differs from the amounts, or beside a suffixed group with CPUs or memory.
