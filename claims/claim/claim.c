@@ -2,8 +2,9 @@
 
 /* Makes, fills and frees claims, lists of claims and lists of events, which are plain data. Also
  * has the texts of states, and sums of a claim's amounts. A claim owns all that it points to. Its
- * texts are never NULL, and its allocations are sorted by provider. A failed addition leaves the
- * counts of the arrays correct, so that claim_free() is safe.
+ * texts are not NULL after claim_new(), and its allocations are sorted by provider. An addition
+ * that fails (-ENOMEM, or -EOVERFLOW of an amount) leaves the counts of the arrays correct, so that
+ * claim_free() is safe. A list owns an item only after it was added.
  *
  * Tests: tests/unit/claims/claim/test-claim.c tests/unit/claims/test-claims-events.c */
 
@@ -27,8 +28,8 @@ const char *claim_state_to_text(ClaimState state)
         return state >= 0 && state < _CLAIM_STATE_MAX ? state_texts[state] : "unknown";
 }
 
-/* The database stores these texts, and the texts of the states of living claims. A change of one
- * needs a new version of the schema. */
+/* The database stores these texts, and those of the states "claimed" and "confirmed". A change of
+ * one needs a new version of the schema. */
 static const char *const write_state_texts[_CLAIM_WRITE_MAX] = {
         [CLAIM_WRITE_NONE] = "",           [CLAIM_WRITE_UNANSWERED] = "pending",
         [CLAIM_WRITE_WRITTEN] = "written", [CLAIM_WRITE_UNSENT] = "owed",
@@ -41,7 +42,7 @@ const char *claim_write_state_to_text(ClaimWriteState write_state)
                                                                   : "unknown";
 }
 
-/* The texts of a claim, by offset: each is owned, and never NULL. */
+/* The texts of a claim, by offset: each is owned, and not NULL after claim_new(). */
 static const size_t texts[] = {
         offsetof(Claim, host),    offsetof(Claim, node),          offsetof(Claim, project_id),
         offsetof(Claim, user_id), offsetof(Claim, consumer_type), offsetof(Claim, request),

@@ -44,8 +44,8 @@ const char *claim_cut_text(const char *text, char cut[static CLAIM_TEXT_MAX + 1]
 #define CLAIM_TYPE_GUEST "LIBVIRT"
 
 typedef enum ClaimState {
-        CLAIM_STATE_PENDING,   /* on disk, not yielded yet: Placement is being asked */
-        CLAIM_STATE_CLAIMED,   /* allocated; expires unless confirmed */
+        CLAIM_STATE_PENDING,   /* on disk, and no caller has it: its write has no answer yet */
+        CLAIM_STATE_CLAIMED,   /* allocated, not confirmed; expires_usec can end it */
         CLAIM_STATE_CONFIRMED, /* a guest uses it */
         CLAIM_STATE_RELEASED,  /* ended; kept as history */
         _CLAIM_STATE_MAX,
@@ -57,7 +57,8 @@ const char *claim_state_to_text(
 
 /* State of writing the claim to Placement, as far as this agent writes it. */
 typedef enum ClaimWriteState {
-        CLAIM_WRITE_NONE,       /* never: no Placement, or another writer wrote the allocations */
+        CLAIM_WRITE_NONE, /* the agent writes nothing: no Placement, or another writer places the
+                             consumer */
         CLAIM_WRITE_UNANSWERED, /* it might have been written; its caller has no answer yet */
         CLAIM_WRITE_WRITTEN,    /* the agent wrote the allocations, and must remove them */
         CLAIM_WRITE_UNSENT,     /* pending write that was not sent yet */
@@ -107,7 +108,7 @@ typedef struct ClaimRemoval {
 typedef struct ClaimMove {
         int64_t id;
         Uuid from, to;
-        char *to_type;         /* "MIGRATION"; owned */
+        char *to_type;         /* consumer type of to: "MIGRATION", …; owned */
         const EventAuthor *by; /* borrowed; not stored */
 } ClaimMove;
 
@@ -160,7 +161,7 @@ typedef struct Claim {
         char *consumer_type;        /* "" if not given */
         char *request; /* the request in the form of Placement's query: "resources=VCPU:2" */
         char *process; /* identifies a guest that no hypervisor lists (agent/guests/process.h); "":
-                       the guest is a domain */
+                          a domain, or unknown */
         char *boot_id; /* boot in which the claim was made; "" if unknown */
         Allocation *allocations; /* provider and resources, sorted by provider */
         size_t n_allocations;
