@@ -4,8 +4,9 @@
  * the tree of a new poll with the providers that claims still use. The providers are found by uuid
  * with a binary search, since "places" has the order of tree->by_uuid. A tree lists parents before
  * their children; the merge relies on that. The tree of a view does not change after the view was
- * made. The store fills in rows and usages. host_view_merge() and claims/ mark withheld providers,
- * and claims/ sets the limits of devices.
+ * made. The store fills in rows, generations, usages and withheld. A merge and claims/ withhold
+ * further providers, and claims/ sets the limits of devices. Only host_view_new() and
+ * host_view_merge() can fail, and yield no view then.
  *
  * Tests: tests/unit/claims/claim/test-host-view.c */
 

@@ -16,8 +16,8 @@
 typedef struct HostProvider {
         int64_t id;         /* row in the store; 0: not stored yet */
         int64_t generation; /* the store's, not Placement's */
-        bool withheld; /* kept only for its claims, and no new claim fits there: it is gone from the
-                          host, or another writer renamed it */
+        bool withheld; /* no new claim fits there: it is gone from the host, and kept for claims of
+                          it or below it, or another writer renamed it */
         Resources used;
 } HostProvider;
 
@@ -30,12 +30,12 @@ typedef struct HostCellUsage {
 } HostCellUsage;
 
 /* Upper bound of a class on a provider of devices, whatever its inventory says. Guests and claims
- * have the other devices. */
+ * have or block the other devices. */
 typedef struct HostLimit {
         size_t provider;
         const char *resource_class; /* borrowed from the facts */
         uint64_t n_free;
-        uint64_t n_blocked;  /* free devices that another device blocks */
+        uint64_t n_blocked;  /* devices, not in n_free, that another device blocks */
         const char *blocker; /* PCI address of the blocking device, borrowed like the class; NULL:
                                 none */
         bool in_part;        /* a part of the blocking device is taken, not the whole */
@@ -50,7 +50,7 @@ typedef struct HostView {
         size_t *places; /* index in tree->providers of each item of tree->by_uuid */
         HostCellUsage *cell_usages;
         size_t n_cell_usages, n_cell_usages_allocated;
-        HostLimit *limits; /* by provider; made for each fit by claims_count_devices() */
+        HostLimit *limits; /* by provider; made for each fit of devices by claims_count_devices() */
         size_t n_limits, n_limits_allocated;
         CpuSet held;              /* host CPUs that one claim has alone */
         int64_t epoch;            /* changes whenever the stored tree changes */
