@@ -17,9 +17,10 @@
  * the host. It is also -EBUSY if the guests cannot be refreshed, or if a healer has the consumer
  * for too long.
  *
- * Invariant: the task ends a claim only if the allocations of its consumer differ from its devices.
- * If no new claim can be made then, the task fails and the old claim stays ended. A guest that
- * exists is adopted by the next cycle. */
+ * If no device is free, the task refreshes the host once and tries again. Invariant: the task ends
+ * a claim only if the allocations of its consumer differ from its devices. If no new claim can be
+ * made then, the task fails and the old claim stays ended. A guest that exists is adopted by the
+ * next cycle. */
 
 #include <errno.h>
 #include <inttypes.h>

@@ -404,7 +404,7 @@ static bool has_claim(ClaimTask *task, Claims *claims, bool *ret_placed)
         *ret_placed = claim->write_state == CLAIM_WRITE_NONE;
         if (claim->state != CLAIM_STATE_PENDING)
                 return true;
-        /* A pending claim without a task is left from a crash: no caller has received it. */
+        /* A pending claim without a task was not finished: no caller has received it. */
         (void)claims_release(claims, claim->id, "not finished", NULL);
         return false;
 }

@@ -7,16 +7,16 @@
  *
  * Tasks are in one list in the order of their arrival. A task that shares a consumer with an
  * earlier one waits for its turn, so each consumer has one running task at a time. Claims, starts
- * of servers and refreshes also wait while guests are being adopted. A task with a caller calls it
- * when it ends. Settling adds one task at a time for the pending work in the database. It skips
- * consumers that have a task, and removals of a consumer to which a move is pending. A task frees
- * itself at its end: no function uses it afterwards. A conflict of Placement repeats a task after a
- * random pause that grows. A task has at most CLAIM_TASK_ATTEMPTS_MAX attempts. Pauses for a healer
- * or a refresh are limited, and are no attempts. The order of a round is removals, moves, writes; a
- * round has at most one task for each of them. A refusal of Placement does not end the round,
- * another failure does. Three events mark all removals that are pending then as late: the first
- * round, a round without a session or the permission to remove, and the failure of a task of a
- * round. */
+ * of servers and refreshes also wait while guests are being adopted. The end of a task calls its
+ * caller, if it has one. Settling adds one task at a time for the pending work in the database. It
+ * skips consumers that have a task, and removals of a consumer to which a move is pending. A task
+ * frees itself at its end: no function uses it afterwards. A conflict of Placement repeats a task
+ * after a random pause that grows. A task has at most CLAIM_TASK_ATTEMPTS_MAX attempts. Pauses for
+ * a healer or a refresh are limited, and are no attempts. The order of a round is removals, moves,
+ * writes; a round has at most one task for each of them. A refusal of Placement does not end the
+ * round, another failure does. Three events mark all removals that are pending then as late: the
+ * first round, a round without a session or the permission to remove, and the failure of a task of
+ * a round. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -627,8 +627,8 @@ static void roll_back(Claims *claims, const Claim *claim)
                   "Claim %s of %s rolled back: not finished.", id, claim->consumer.text);
 }
 
-/* Releases pending claims whose consumer has no task. A crash or a dismissed task left them, and
- * their callers have received no claim. */
+/* Releases pending claims whose consumer has no task. A crash, or a task that was dismissed or
+ * could not store its result, left them, and their callers have received no claim. */
 static void release_pending(ClaimQueue *queue, Claims *claims)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };

@@ -10,7 +10,7 @@
  * A task for a claim works as follows, with a limit for each kind of retry:
  *  (1) If the consumer has a claim that the agent wrote to Placement, or has still to write, the
  *      task answers with it, or with CLAIM_E_CONFLICT if the request differs. It first releases a
- *      pending claim of the consumer, which a crash left.
+ *      pending claim of the consumer, which was not finished.
  *  (2) Otherwise it reads the consumer from Placement. An ended claim can have left allocations
  *      that this agent wrote and that no living claim owns. If they match the request, the task
  *      claims them and writes them unchanged. If not, the choice of (4) replaces them. If [agent]
@@ -155,12 +155,12 @@ void claim_queue_move(ClaimQueue *queue, const Uuid *from, const Uuid *to, const
  * do not read from Placement before they are answered.
  *
  * settles: begins a round that settles the pending removals, moves and writes, one task after the
- * other, unless away is true.
- * Before the round, it releases pending claims without a task: a crash or claim_queue_dismiss()
- * left them. A refusal of Placement concerns one task, any other error ends the round. During a
- * round, requests another one, which follows only if this one is not ended by an error. Without a
- * session, on a standalone host, or if [agent] nova forbids removals, no task runs. Without a
- * database, nothing happens. Call it with settles at the end of each cycle. */
+ * other, unless away is true. Before the round, it releases pending claims without a task, for
+ * example after a crash or claim_queue_dismiss(). A refusal of Placement concerns one task, any
+ * other error ends the round. During a round, requests another one, which follows only if this one
+ * is not ended by an error. Without a session, on a standalone host, or if [agent] nova forbids
+ * removals, no task runs. Without a database, nothing happens. Call it with settles at the end of
+ * each cycle. */
 void claim_queue_tend(ClaimQueue *queue, bool away, bool settles);
 
 /* Begins a round of settling at the next iteration of the loop, also while Placement is away. */
