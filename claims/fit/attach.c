@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Compares the devices of a claim with the allocations of its consumer, provider by provider. An
- * allocation that this host cannot serve is an error, whatever the claim has. A claim is kept if it
- * has as many devices of all the classes together on each provider as Placement allocates there,
- * and the host still has them. The devices of a set count as their members. The class of a device
- * comes from the facts. A device that the host does not offer has no class. It counts if its
+ * allocation of a class on a provider that counts no such device is an error, whatever the claim
+ * has. So is one on a withheld provider, unless the claim has enough devices there. A claim is kept
+ * if it has as many devices of all the classes together on each provider as Placement allocates
+ * there, and the host still has them. The devices of a set count as their members. The class of a
+ * device comes from the facts. A device that the host does not offer has no class. It counts if its
  * provider has an amount of one of the classes, in the claim or in Placement. It does not show that
  * a class is placed while Placement is away.
  *
@@ -88,8 +89,7 @@ static bool is_withheld(const HostView *view, size_t index, const char *resource
 }
 
 /* Checks one allocation of a class on a provider of this host. Returns ATTACH_KEEP or an error. A
- * provider gives no new device while it is withheld, so the claim must have enough of its
- * devices. */
+ * withheld provider gives no new device, so the claim must have enough of its devices. */
 static AttachVerdict check_allocation(const AttachInput *input, size_t index,
                                       const ResourceAmount *item, Error *reterr)
 {
