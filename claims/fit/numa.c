@@ -9,9 +9,9 @@
  * the classes that are not counted by cell. The same trial runs once before the search, without a
  * set. Its words explain amounts that fit nowhere. If it finds no capacity, the search continues
  * only if the group without a suffix requires traits, because the cells' providers can add traits.
- * Another failure ends the search. The function fit_force_numa() counts resources that are used
- * already, without a search. The function fit_explain_numa() lists the verdict of each host cell
- * for each guest cell.
+ * After another failure there is no search. The function fit_force_numa() counts resources that are
+ * used already, without a search. The function fit_explain_numa() lists the verdict of each host
+ * cell for each guest cell.
  *
  * Tests: tests/unit/claims/fit/test-numa.c tests/unit/claims/fit/test-numa-search.c
  *   tests/unit/claims/fit/test-fit.c */
