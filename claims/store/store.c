@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Writes claims: makes, completes, confirms, renews and ends them, sets their write states, and
- * moves their amounts. Also writes, trims and lists events. Each call that writes is one
- * transaction, or one part of the transaction of a group. A new, ended or reshaped claim has an
- * event in the same transaction. A pending claim that ends loses its event instead, because no
- * caller got it. A write that rests on the view compares the generation of every provider that it
- * fitted amounts to ("compare and update"). The end and the move of amounts of a claim compare
- * none, and increment those of its providers. Allocations are deleted and inserted, because
- * triggers count them; only their consumer is updated (store-placement.c).
+/* Writes claims: makes, places, completes, confirms, renews and ends them, sets their write states,
+ * and moves their amounts. Also writes, trims and lists events. Each call that writes, but for
+ * store_note_claim() and store_promote(), is one transaction, or in a group one part of its
+ * transaction. A failure undoes this transaction or part. The insert, end or reshape of a claim
+ * writes an event in the same transaction. If a pending claim ends, its event is deleted instead,
+ * because no caller got the claim. A write that rests on the view compares the generation of every
+ * provider that it fitted amounts to ("compare and update"). The end of a claim, and the move of
+ * its amounts, increment the generations of its providers without a comparison. Allocations are
+ * deleted and inserted, because triggers count them; only their consumer is updated
+ * (store-placement.c).
  *
  * Tests: tests/unit/claims/test-claims.c tests/unit/claims/test-claims-events.c
  *   tests/unit/claims/test-claims-move.c */
@@ -39,11 +41,11 @@ static void share_row_done(ShareRow *share)
 ROW(share, ShareRow, "an allocation", COLUMN("a.request_group", ShareRow, group),
     COLUMN("a.used", ShareRow, used));
 
-/* The author of events that this program causes. */
+/* The author of events without an author: this program. */
 static const EventAuthor own = { .uid = -1 };
 
-/* Deletes old events after each EVENTS_LOT-th new one, since a search each time costs more. An
- * event with a higher id than a recent one stays, since the clock can be set back. */
+/* Deletes old events after each EVENTS_LOT-th new one, since a search each time costs more. The age
+ * deletes no event with a higher id than a recent one, since the clock can be set back. */
 static int trim(Claims *claims, uint64_t now_usec, Error *reterr)
 {
         if (sqlite3_last_insert_rowid(claims->sqlite->db) % EVENTS_LOT != 0)
@@ -83,8 +85,8 @@ static void format_time(uint64_t usec, char text[48])
         snprintf(text, 48, "%s.%06" PRIu64 "Z", date, usec % USEC_PER_SEC);
 }
 
-/* Increments the generation of each provider that the fit uses, if it is the one of the view.
- * Returns CLAIM_E_RACE if not. */
+/* Increments the generation of each provider that the fit uses. Returns CLAIM_E_RACE at the first
+ * stored generation that is not the view's; the caller then rolls back. */
 static int bump_providers(Claims *claims, const Fit *fit, Error *reterr)
 {
         for (size_t i = 0; i < fit->n_pieces; i++) {
@@ -133,7 +135,8 @@ static uint64_t sum_pieces(const Fit *fit, const char *resource_class)
         return sum;
 }
 
-/* Sets the sums of a claim. Returns CLAIM_E_NOT_FOUND if the claim has ended. */
+/* Sets the sums of a claim, and marks it as placed. Returns CLAIM_E_NOT_FOUND if the claim has
+ * ended. */
 static int fill(Claims *claims, int64_t id, uint64_t vcpus, uint64_t memory_mb, uint64_t disk_gb,
                 Error *reterr)
 {
@@ -141,7 +144,7 @@ static int fill(Claims *claims, int64_t id, uint64_t vcpus, uint64_t memory_mb, 
                          CLAIM_E_NOT_FOUND, reterr);
 }
 
-/* Sets the sums of a claim from its fit. PCPU counts as vcpus, as the schema says. */
+/* Calls fill() with the sums of the claim's fit. PCPU counts as vcpus, as the schema says. */
 static int fill_from(Claims *claims, int64_t id, const Fit *fit, Error *reterr)
 {
         return fill(claims, id, sum_pieces(fit, "VCPU") + sum_pieces(fit, "PCPU"),
@@ -195,8 +198,8 @@ static int mark_unclean(Claims *claims, int64_t claim, const ClaimDevice *device
                          CLAIM_DONE, reterr);
 }
 
-/* Inserts devices, and marks those that must be cleaned later. Returns CLAIM_E_CONFLICT if another
- * claim has one of them. */
+/* Inserts devices, and marks those that must be cleaned later. Returns CLAIM_E_CONFLICT if a living
+ * claim has one of them already. */
 static int insert_devices(Claims *claims, int64_t id, const ClaimDevice *devices, size_t n,
                           Error *reterr)
 {
@@ -214,8 +217,8 @@ static int insert_devices(Claims *claims, int64_t id, const ClaimDevice *devices
         return 0;
 }
 
-/* Inserts cells, guest CPUs and held host CPUs. Returns CLAIM_E_CONFLICT if another claim holds one
- * of these host CPUs. */
+/* Inserts cells, guest CPUs and held host CPUs. Returns CLAIM_E_CONFLICT if a living claim, also
+ * this one, holds one of these host CPUs. */
 static int write_layout(Claims *claims, int64_t id, const Layout *layout, Error *reterr)
 {
         int r;
@@ -277,7 +280,7 @@ static int insert_claim(Claims *claims, const StoreClaim *claim, const Fit *fit,
 
 /* Adds the amounts of an inserted fit to the view. Like the insert, increments the generation of
  * each provider once, even if several classes of the fit are on it. Does nothing for a claim with
- * cells or held CPUs; the view must then be read again. */
+ * cells or held CPUs; the next store_load_view() then reads again. */
 static void follow_insert(Claims *claims, const Fit *fit, const Layout *layout)
 {
         HostView *view = claims->view;
@@ -300,10 +303,9 @@ static void follow_insert(Claims *claims, const Fit *fit, const Layout *layout)
         view->by_us = (int64_t)(uint32_t)sqlite3_total_changes(claims->sqlite->db);
 }
 
-/* Keep the view of a group current without a read (store-host.c). is_view_current() returns true
- * within a group if no change followed the last read of the view. After an insert, follow_insert()
- * then adds the fit to the view. A claim with cells or held host CPUs still needs another read of
- * all providers. */
+/* Returns true within a group if no change followed the last read or follow_insert() of the view.
+ * Then store_insert() calls follow_insert(), so that the next claim needs no read
+ * (store-host.c). */
 static bool is_view_current(const Claims *claims)
 {
         return claims->in_group && claims->view &&
@@ -371,8 +373,8 @@ int store_not_found(int64_t id, Error *reterr)
         return CLAIM_E_NOT_FOUND;
 }
 
-/* Explains the failure of a call that needs an unconfirmed claim. Returns CLAIM_E_CONFLICT or
- * CLAIM_E_NOT_FOUND, with words. */
+/* Explains the failure of a call that needs an unconfirmed claim. Returns CLAIM_E_CONFLICT for a
+ * confirmed claim, else CLAIM_E_NOT_FOUND, or the negative errno of the read, with words. */
 static int explain_missing(Claims *claims, int64_t id, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
@@ -469,7 +471,8 @@ int store_renew(Claims *claims, int64_t id, const ClaimDevice *devices, size_t n
 }
 
 /* Ends a claim within a transaction. A pending claim leaves no event, since no caller got it.
- * Returns CLAIM_E_NOT_FOUND if there is no such claim. */
+ * Returns CLAIM_E_NOT_FOUND if no living claim has the id, or with only_claimed if it is
+ * confirmed. */
 static int end_claim(Claims *claims, int64_t id, bool only_claimed, const EventNote *note,
                      uint64_t ended_usec, Error *reterr)
 {
@@ -504,7 +507,7 @@ static int end_claim(Claims *claims, int64_t id, bool only_claimed, const EventN
 }
 
 /* Ends a claim in one transaction. only_claimed: a confirmed claim stays, and the result is
- * CLAIM_E_NOT_FOUND. Without only_claimed every living claim ends. */
+ * CLAIM_E_NOT_FOUND. Without only_claimed the claim ends in any state. */
 static int release(Claims *claims, int64_t id, bool only_claimed, const char *reason, Error *reterr)
 {
         const EventNote note = { .kind = EVENT_RELEASED, .by = claims->author, .reason = reason };
@@ -643,9 +646,9 @@ int claims_probe(Claims *claims, Error *reterr)
         return store_end(claims, r, reterr);
 }
 
-/* Moves of amounts. Rows are deleted and inserted, never updated, because the sums of usage depend
- * on that. A row keeps its request group. Devices of the claim move with their amount, if one of
- * the two providers is theirs. */
+/* Moves of amounts. Allocations are deleted and inserted, never updated, because the sums of usage
+ * depend on that. An allocation keeps its request group. Devices of the claim move with their
+ * amount to another provider, if the name of one of the two providers names them. */
 
 static int read_used(Claims *claims, int64_t claim, const Uuid *provider,
                      const char *resource_class, const char *group, uint64_t *ret, Error *reterr)
@@ -709,7 +712,8 @@ static int move_share(Claims *claims, const StoreShift *shift, uint64_t amount, 
         return r;
 }
 
-/* Moves the amount of one shift, row by row, until it is moved or the claim has no more of it. */
+/* Moves the amount of one shift, allocation by allocation, until it is moved or the claim has no
+ * more of it. A claim that has ended has none. */
 static int move_one(Claims *claims, const StoreShift *shift, Error *reterr)
 {
         uint64_t left = shift->amount, moved;
@@ -738,7 +742,7 @@ int store_write_host(Claims *claims, const HostView *wanted, const StoreShift *s
                 r = store_write_changes(claims, wanted, reterr);
         for (size_t i = 0; r == 0 && i < n_shifts; i++) {
                 r = move_one(claims, &shifts[i], reterr);
-                /* All shifts of one claim are neighbours. */
+                /* The caller gives all shifts of one claim as neighbours. */
                 if (r == 0 && (i + 1 == n_shifts || shifts[i + 1].claim != shifts[i].claim))
                         r = store_note_claim(claims, shifts[i].claim, &note,
                                              clock_usec(CLOCK_REALTIME), reterr);

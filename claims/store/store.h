@@ -7,11 +7,12 @@
  * files above decide whether a request fits, whether an amount can be claimed, and when a claim
  * expires (store/object.h has their writes).
  *
- * Each call is atomic, and durable if it returns 0. A failed one leaves the stored data as they
- * were. The event of a new, ended, moved or reshaped claim is written together with the change
- * (claims/claim/event.h). Other changes, such as a confirmation, have no event. Blocking and
- * results are as in claims.h. But calls that yield the next row of a table, and those of unclean
- * devices, return CLAIM_E_NOT_FOUND without words. */
+ * Each call that writes is atomic, and durable if it returns 0; in a group, after its end. If such
+ * a call fails, the stored data stay as they were. claims_open() is an exception. The event of a
+ * new, ended, moved or reshaped claim is written together with the change (claims/claim/event.h).
+ * Other changes, such as a confirmation, have no event. Blocking and results are as in claims.h.
+ * But calls that yield the next row of a table, and those of unclean devices, return
+ * CLAIM_E_NOT_FOUND without words. */
 
 #include "claims/claim/claim.h"
 #include "claims/claim/outcome.h"
@@ -25,7 +26,7 @@ typedef struct ClaimsConfig {
         const char *node;   /* "node" of that table: the name of the root provider */
         bool has_devices;   /* The caller will use claims_set_facts(), and a claim of a device's
                                provider names the device. Until the first facts, no device can be
-                               claimed. */
+                               chosen. */
         uint64_t busy_usec; /* longest wait for another process; 0: CLAIMS_BUSY_USEC */
 } ClaimsConfig;
 
@@ -36,9 +37,10 @@ typedef struct ClaimsConfig {
 typedef struct ClaimsRules {
         uint64_t expiry_usec; /* [DEFAULT] claim_expiry_time; 0: claims never expire */
 
-        /* Claims of claims_prepare() are written to Placement (CLAIM_WRITE_UNSENT). With or
-         * without it, claims_adopt() makes such claims only if an earlier claim of the guest left
-         * a removal: then the agent wrote the allocations in Placement. */
+        /* Claims of claims_prepare() are written to Placement (CLAIM_WRITE_UNSENT). One that
+         * replaces an earlier claim is not, if another writer made or can have made the
+         * allocations. With or without it, claims_adopt() makes such claims only if an earlier
+         * claim of the guest left a removal: then the agent wrote the allocations in Placement. */
         bool writes_guests;
 
         /* The agent must not reserve a device until it is clean. Nova gives it to the next guest
@@ -67,11 +69,12 @@ typedef struct StoreShift {
         uint64_t amount;
 } StoreShift;
 
-/* Opens or creates the database. Positive results are of ClaimsOpened, and the store is usable.
- * -EPROTONOSUPPORT: a newer program wrote the file, or its shape is unknown. -EMEDIUMTYPE: it is a
- * database of another program. Both leave the file unchanged. -EINVAL: it is no regular file.
- * -EBUSY, -ENOENT (no such folder), -EROFS, -EACCES, -ENOSPC and -EIO come from the system, with
- * words. The strings of config are copied. */
+/* Opens or creates the database. A damaged file is set aside, and an empty one is made. Positive
+ * results are of ClaimsOpened, and the store is usable. -EPROTONOSUPPORT: a newer program or
+ * another version of SQLite wrote the file, or its shape is unknown. -EMEDIUMTYPE: it is a database
+ * of another program. Both leave the file unchanged. -EINVAL: it is no regular file. Other negative
+ * results, such as -EBUSY, -ENOENT (no such folder), -EROFS, -EACCES, -ENOSPC and -EIO, come from
+ * the system, with words. The strings of config are copied. */
 int claims_open(Claims **ret, const ClaimsConfig *config, Error *reterr);
 
 /* Opens a copy of the database in memory, for a program that only reads. An older schema is
@@ -89,7 +92,8 @@ DEFINE_CLEANUP(Claims *, claims_free);
 
 /* Confirms a claim, because its guest runs: it no longer expires. Idempotent. Returns
  * CLAIM_E_NOT_FOUND, also for a pending claim. A confirmed resize target becomes the first claim of
- * its consumer if that has no other one, here or when the other one ends. */
+ * its consumer if that has no other one, here or when the other one ends or moves to another
+ * consumer. */
 int claims_confirm(Claims *claims, int64_t id, Error *reterr);
 
 /* Changes the expiry time (CLOCK_REALTIME, 0: never) of a claim that is not confirmed. Returns
@@ -102,10 +106,10 @@ int claims_extend(Claims *claims, int64_t id, uint64_t expires_usec, Error *rete
 int claims_release(Claims *claims, int64_t id, const char *reason, Error *reterr);
 
 /* Ends a claim that is not confirmed, like claims_release(). Returns CLAIM_E_CONFLICT for a
- * confirmed one. */
+ * confirmed one, which stays. */
 int claims_abort(Claims *claims, int64_t id, const char *reason, Error *reterr);
 
-/* Ends every claim that is not confirmed and expired at now_usec (CLOCK_REALTIME), in one
+/* Ends every unconfirmed claim whose expiry time is at or before now_usec (CLOCK_REALTIME), in one
  * transaction, with the reason CLAIM_EXPIRED. Yields their number. Writes nothing if there is
  * none. */
 int claims_expire(Claims *claims, uint64_t now_usec, uint64_t *ret_n, Error *reterr);
@@ -119,8 +123,8 @@ int claims_list(Claims *claims, ClaimsWhich which, const char *of, ClaimList *re
 int claims_list_identities(Claims *claims, ClaimedDevices *ret, Error *reterr);
 
 /* Adds the next living claims with an id above after (0: the first ones) to the list, at most
- * CLAIMS_LOT of them. So a caller can list many claims without blocking others for long. Fewer
- * claims are the last ones. A failure empties the list. */
+ * CLAIMS_LOT of them. So a caller can list many claims in short calls. Fewer than CLAIMS_LOT are
+ * the last ones. A failure empties the whole list. */
 int claims_list_some(Claims *claims, int64_t after, ClaimList *ret, Error *reterr);
 
 /* Begin and end a group: the changes in between are one transaction, with one write to the disk. A
@@ -153,13 +157,15 @@ int claims_count(Claims *claims, uint64_t *ret, Error *reterr);
 /* Yields one claim, living or ended. Returns CLAIM_E_NOT_FOUND if there is none. */
 int claims_get(Claims *claims, int64_t id, Claim **ret, Error *reterr);
 
-/* Yields the living claim of a consumer. Returns CLAIM_E_NOT_FOUND if there is none. */
+/* Yields the first living claim of a consumer, or with resize_target the second one. Returns
+ * CLAIM_E_NOT_FOUND if there is none. */
 int claims_find(Claims *claims, const Uuid *consumer, bool resize_target, Claim **ret,
                 Error *reterr);
 
-/* Sets the author of the next releases, and of the next claims that are made of a guest or of
- * allocations (borrowed; NULL, as at first: this program). The caller resets it afterwards. A
- * requested claim has its author in the request, and a move in the move. */
+/* Sets the author of the next releases and aborts, and of the next claims that are made of a guest
+ * or of allocations (borrowed; NULL, as at first: this program). The caller resets it afterwards.
+ * Expiries have this program as their author. A requested claim has its author in the request, and
+ * a move in the move. */
 void claims_set_author(Claims *claims, const EventAuthor *author);
 
 /* Writes an event that belongs to no change of a claim. The reason is cut at CLAIM_TEXT_MAX bytes.
@@ -171,24 +177,25 @@ int claims_note(Claims *claims, const EventNote *note, Error *reterr);
 int claims_last_event(Claims *claims, int64_t *ret, Error *reterr);
 int claims_list_events(Claims *claims, int64_t before, EventList *ret, Error *reterr);
 
-/* Yields the events of the claims that were released after a time (CLOCK_REALTIME), newest first.
- * They name the guest of a claim that a migration took over, which an ended claim does not. Reads
- * all events. ret must be zeroed. */
+/* Yields the EVENT_RELEASED events after a time (CLOCK_REALTIME), newest first, as far as they were
+ * not trimmed. Expired claims have none. An event names the guest of a claim that a migration took
+ * over, which an ended claim does not. Reads all events. ret must be zeroed. */
 int claims_list_releases(Claims *claims, uint64_t after_usec, EventList *ret, Error *reterr);
 
-/* Unclean devices: those that a guest had and that were not proved to be clean since
- * (claims/claim/unclean.h). A claim marks its devices when it is written. */
+/* Unclean devices: those that a guest had, or can have had, and that were not proved to be clean
+ * since (claims/claim/unclean.h). The write of a claim marks its devices with must_be_cleaned. */
 
 /* Lists the unclean devices by address. ret must be zeroed, and can be filled in part on
  * failure. */
 int claims_list_unclean(Claims *claims, UncleanDevices *ret, Error *reterr);
 
 /* Marks a device that no claim marked, or gives its row a new id. Uses address, name, identity,
- * claim, since_usec, state and reason. The consumer is that of the claim. */
+ * claim, since_usec, state and reason. The consumer is that of the claim if the claim lives, else
+ * device->consumer. */
 int claims_mark_unclean(Claims *claims, const UncleanDevice *device, Error *reterr);
 
-/* Changes the state of a row, if it is from and no living claim has the device. Returns
- * CLAIM_E_NOT_FOUND if not. since_usec is CLOCK_REALTIME. */
+/* Changes the state, reason and time of the row if its state is "from" and no living claim has the
+ * device. Returns CLAIM_E_NOT_FOUND if not. since_usec is CLOCK_REALTIME. */
 int claims_set_unclean(Claims *claims, int64_t id, UncleanState from, UncleanState to,
                        const char *reason, uint64_t since_usec, Error *reterr);
 
@@ -206,13 +213,14 @@ int claims_end_unclean(Claims *claims, int64_t id, UncleanState state, Error *re
 int claims_set_write_state(Claims *claims, int64_t id, ClaimWriteState from, ClaimWriteState to,
                            const ClaimReported *reported, Error *reterr);
 
-/* Ends a pending claim of which nothing was written, without an event and without a removal. The
- * reason is kept in its history, as by claims_release(). A device that was clean before the claim
- * is not unclean any more. Returns CLAIM_E_NOT_FOUND if there is none. */
+/* Ends a pending claim of which nothing was written to Placement. It leaves no event and no
+ * removal. The reason is kept in its history, as by claims_release(). A device that was clean
+ * before the claim is not unclean any more. Returns CLAIM_E_NOT_FOUND if no pending claim has the
+ * id. */
 int claims_withdraw(Claims *claims, int64_t id, const char *reason, Error *reterr);
 
-/* Forgets the consumers' states in Placement, because a reshape wrote them. Claims then count as
- * not read. Generations stay stored. */
+/* Forgets the consumers' states in Placement that claims and removals have, because a reshape wrote
+ * them. Claims then count as not read. Generations stay stored. */
 int claims_forget_reported(Claims *claims, Error *reterr);
 
 /* Yields the first claim with an id above after and a pending write (CLAIM_WRITE_UNSENT or
@@ -240,9 +248,10 @@ int claims_begin_move(Claims *claims, const Uuid *from, const Uuid *to, const ch
 /* Yields the first move with an id above after. Returns CLAIM_E_NOT_FOUND if there is none. */
 int claims_next_move(Claims *claims, int64_t after, ClaimMove *ret, Error *reterr);
 
-/* Ends a move. The claim, with everything in it, then belongs to move->to, whose state in Placement
- * is reported. ours: the agent wrote it, and must remove it later, or now if the claim has ended
- * since. reported NULL: the move was not done, and nothing else changes. Returns -EEXIST if
- * move->to has got a first claim since claims_begin_move(). The move stays then. */
+/* Ends a move. The first claim of move->from, with everything in it, then belongs to move->to,
+ * whose state in Placement is reported. ours: the agent wrote the allocations of move->to, and must
+ * remove them later. If move->from has no first claim any more, a removal of them is left at once.
+ * reported NULL: the move was not done, and nothing else changes. Returns -EEXIST if move->to has
+ * got a first claim since claims_begin_move(). The move stays then. */
 int claims_end_move(Claims *claims, const ClaimMove *move, const ClaimReported *reported, bool ours,
                     Error *reterr);
