@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Keeps the pending writes of claims: allocations that must still be removed from consumers in
- * Placement or moved there (schema.c has the tables), and the counts of all of them. store.c has
- * the write states of claims. This file sends nothing; it is the outbox on disk. A trigger leaves a
- * removal when a claim ends whose allocations the agent has written, or can have written. Only the
- * removal for the new consumer of a claim that ended during its move is added here, by
- * claims_end_move(). The file also forgets the consumers' states in Placement. A move has two
- * steps: its record, and its end, which changes the consumer of the claim.
+/* Keeps removals and moves: allocations that must still be removed from consumers in Placement, or
+ * moved there (schema.c has the tables). Also counts all pending writes; store.c has the write
+ * states of claims. This file sends nothing; it is the outbox on disk. A trigger leaves a removal
+ * when a claim ends whose allocations the agent has written, or can have written. claims_end_move()
+ * adds another removal: for the new consumer of a claim that ended during its move, if the agent
+ * wrote that consumer. The file also forgets the consumers' states in Placement. A move has two
+ * steps: its record, and its end, which changes the consumer of the claim if the move was done.
+ * Each step is one transaction, and a failure changes nothing.
  *
  * Tests: tests/unit/claims/test-claims-placement.c */
 
@@ -130,9 +131,9 @@ static int note_move(Claims *claims, const ClaimMove *move, Error *reterr)
         return store_note_claim(claims, claim->id, &note, clock_usec(CLOCK_REALTIME), reterr);
 }
 
-/* Changes the consumer of the claim. A confirmed resize target stays behind as the first claim of
- * the former consumer. If the claim has ended since the move began, and the agent wrote the
- * allocations (ours), adds a removal. */
+/* Changes the consumer of the first claim of move->from. A resize target stays behind, and if
+ * confirmed becomes the first claim of move->from. If there is no first claim any more, and the
+ * agent wrote the allocations of move->to (ours), adds a removal of these. */
 static int hand_over(Claims *claims, const ClaimMove *move, const ClaimReported *reported,
                      bool ours, Error *reterr)
 {
