@@ -4,12 +4,13 @@
  * statement, generated from statements.h. A statement is prepared when it is first run. A prepared
  * one takes some kilobytes, and most hosts never run most of them. A prepared statement is reset
  * after each use, so one statement cannot run within itself. The member has_turn is true while a
- * write transaction is open that claims_attempt() began. The next store_end() or the next
- * claims_attempt() ends it.
+ * write transaction is open that claims_attempt() began. The next store_end(), the next
+ * claims_attempt() or claims_free() ends it.
  *
  * The member in_group is true between claims_begin_group() and claims_end_group(). Then each write
  * is a savepoint of the transaction of the group. After some errors, such as a full disk, SQLite
- * itself rolls back the whole transaction. The later writes of the group, and its end, then fail.
+ * itself rolls back the whole transaction. The later writes of the group, and its end, then fail
+ * with -EIO.
  *
  * Tests: tests/unit/claims/test-claims.c tests/unit/claims/test-claims-race.c
  *   tests/unit/claims/test-claims-faults.c */
@@ -110,7 +111,8 @@ int store_run_alone(Claims *claims, StatementId id, const SqliteValue *values,
         return store_end(claims, r, reterr);
 }
 
-/* Reads the first row into a zeroed copy, so that ret stays unchanged on failure. */
+/* Reads the first row into a zeroed copy, so that ret stays unchanged on failure and without a
+ * row. */
 static int get_row(Claims *claims, StatementId id, const SqliteValue *values, const Row *row,
                    void *ret, Error *reterr)
 {
@@ -143,8 +145,9 @@ int store_get_integer(Claims *claims, StatementId id, const SqliteValue *values,
         return r > 0 ? sqlite_damaged(claims->sqlite, "a row is missing", reterr) : r;
 }
 
-/* Reads the current row and calls add. Afterwards base is zeroed. If add returned 0, context owns
- * the members of the row; else they are freed. */
+/* Reads the current row into base and calls add. Afterwards base is zeroed. If add returned 0,
+ * context owns the members of the row; else they are freed. Returns 0 also for a row that add
+ * ignored. */
 static int add_row(Claims *claims, sqlite3_stmt *statement, const Row *row, void *base,
                    int (*add)(void *context, int64_t key, void *row), void *context, Error *reterr)
 {
@@ -268,9 +271,10 @@ static void drop_turn(Claims *claims)
         sqlite_rollback(claims->sqlite);
 }
 
-/* Releases the write lock of the last attempt, also of the final one. After CLAIM_E_RACE takes the
- * write lock for the next attempt. If false is returned, result is the outcome of the last attempt,
- * the error of the lock, or -EBUSY after CLAIM_ATTEMPTS_MAX attempts. */
+/* Releases the write lock of the last attempt, also of the final one, if no write has ended it.
+ * After CLAIM_E_RACE takes the write lock for the next attempt; in a group the group has it. If
+ * false is returned, result is the outcome of the last attempt, the error of the lock, or -EBUSY
+ * after CLAIM_ATTEMPTS_MAX attempts. */
 bool claims_attempt(ClaimAttempts *attempts, Error *reterr)
 {
         if (attempts->n > 0)

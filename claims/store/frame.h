@@ -17,8 +17,8 @@
  *                     │
  *       frame (frame.c) ── columns (columns.c) ── SQLite (sqlite.c)
  *
- * Each file calls only files below it. The files schema.c and upgrade.c serve claim-file.c alone.
- * The file store-unclean.c uses the frame. */
+ * Each of these files calls only those below it. The files schema.c and upgrade.c serve
+ * claim-file.c, and use sqlite.c. The file store-unclean.c uses the frame. */
 
 #include "claims/store/columns.h"
 #include "claims/store/object.h"
@@ -65,22 +65,23 @@ int store_query(Claims *claims, StatementId id, const SqliteValue *values, sqlit
  * written on success alone. */
 int store_get(Claims *claims, StatementId id, const SqliteValue *values, void *ret, Error *reterr);
 
-/* Reads the number of a query that yields exactly one row. Without a row the file is damaged:
- * -EUCLEAN. */
+/* Reads the number in the first row of a query that must yield one. Without a row the file is
+ * damaged: -EUCLEAN. */
 int store_get_integer(Claims *claims, StatementId id, const SqliteValue *values, int64_t *ret,
                       Error *reterr);
 
-/* Calls add for each row of a query. The statement's only row type is in the last columns. The
- * callback add adds a row to context. key: the number in column 0. Returns 0 if context now owns
- * the members of the row, and 1 if it ignored the row. Returns -ENOMEM, or another error if the
- * values contradict each other. */
+/* Calls add for each row of a query, until one fails. The statement's only row type is in the last
+ * columns. The callback add adds a row to context. key: the number in column 0. The callback
+ * returns 0 if context now owns the members of the row, and 1 if it ignored the row. It returns
+ * -ENOMEM, or another error if the values contradict each other: store_each() then returns
+ * -EUCLEAN. */
 int store_each(Claims *claims, StatementId id, const SqliteValue *values,
                int (*add)(void *context, int64_t key, void *row), void *context, Error *reterr);
 
 /* Begins and ends a write transaction. store_begin() uses a write lock that claims_attempt() took.
- * store_end() can follow a begin that failed. It commits if result is 0, and rolls back otherwise.
- * It returns result, or the error of the commit. In a group (claims_begin_group()) both begin and
- * end a part of its transaction. */
+ * store_end() can follow a begin that failed. It commits if result is 0, and rolls back otherwise,
+ * also for a positive result. It returns a result other than 0, else 0 or the error of the commit.
+ * In a group (claims_begin_group()) both begin and end a part of its transaction. */
 int store_begin(Claims *claims, Error *reterr);
 int store_end(Claims *claims, int result, Error *reterr);
 
@@ -94,9 +95,9 @@ void store_end_read(Claims *claims, bool began);
  * column. */
 int store_check_statements(Claims *claims, Error *reterr);
 
-/* Writes an event of a claim that still exists, within a transaction (store.c). The reason is
- * cut at CLAIM_TEXT_MAX bytes. The event of a pending claim is written, but not listed while the
- * claim is pending. */
+/* Writes an event of a living claim, and none without one, within a transaction (store.c). The
+ * reason is cut at CLAIM_TEXT_MAX bytes. The event of a pending claim is written, but not listed
+ * while the claim is pending. */
 int store_note_claim(Claims *claims, int64_t id, const EventNote *note, uint64_t usec,
                      Error *reterr);
 
@@ -105,5 +106,5 @@ int store_note_claim(Claims *claims, int64_t id, const EventNote *note, uint64_t
 int store_promote(Claims *claims, const Uuid *consumer, Error *reterr);
 
 /* Makes wanted the host, within a transaction (store-host.c). Returns CLAIM_E_RACE if the host
- * changed. */
+ * changed since claims->view was read. */
 int store_write_changes(Claims *claims, const HostView *wanted, Error *reterr);
