@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Runs one SQLite connection in one thread, and translates its errors. Each function that can fail
- * returns 0 or a negative errno with words. translate() makes nearly all of these from a result
- * code of SQLite. Only sqlite_step() also returns a positive number, for a row. The settings
- * of configure() protect against hostile files: a defensive mode, no trusted schema, no extensions,
+ * returns 0 or a negative errno with words. translate() makes nearly all errors from a result code
+ * of SQLite. Only sqlite_step() also returns a positive number: 1 for a row. The settings of
+ * configure() protect against hostile files: a defensive mode, no trusted schema, no extensions,
  * and checks of cell sizes. Waits for other processes are limited by set_patience(). A write
- * transaction begins with BEGIN IMMEDIATE, so with WAL it waits for the write lock at its begin and
- * never later. Other errors, such as a full disk, can come with any write.
+ * transaction begins with BEGIN IMMEDIATE, so with WAL it waits for other writers at its begin and
+ * never later. Without WAL, its commit can wait for readers. Other errors, such as a full disk, can
+ * come with any write.
  *
  * Tests: tests/unit/claims/store/test-sqlite.c */
 
@@ -123,8 +124,8 @@ static int translate(const Sqlite *sqlite, int rc, Error *reterr)
         }
 }
 
-/* Makes SQLite wait up to busy_usec for the locks of other processes if patient is true. Otherwise
- * it does not wait. */
+/* Makes SQLite wait up to busy_usec (at most 1 h) for the locks of other processes if patient is
+ * true. Otherwise it does not wait. */
 static void set_patience(Sqlite *sqlite, bool patient)
 {
         uint64_t msec = patient ? sqlite->busy_usec / USEC_PER_MSEC : 0;
@@ -267,8 +268,8 @@ int sqlite_query_integer(Sqlite *sqlite, const char *sql, int64_t *ret, Error *r
         return 0;
 }
 
-/* Sets the patience of later calls: after a wait for the lock that failed, they do not wait until a
- * begin succeeds. */
+/* Sets the patience of later calls. After a begin that failed with -EBUSY, none of them waits for a
+ * lock, until a begin succeeds. */
 int sqlite_begin_write(Sqlite *sqlite, Error *reterr)
 {
         int moved = 0;

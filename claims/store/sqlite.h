@@ -31,12 +31,13 @@ typedef struct Sqlite {
 } Sqlite;
 
 /* Opens the file, which must exist, or ":memory:", for reading and writing. A wait for another
- * process's lock ends after busy_usec. After sqlite_begin_write() waited in vain, no call waits
- * until a begin succeeds. So a lock that stays costs one wait, and not one for each request. */
+ * process's lock ends after busy_usec. After sqlite_begin_write() waited in vain, no call waits for
+ * a lock, until a begin succeeds. So a lock that stays costs one wait, and not one for each
+ * request. */
 int sqlite_open(Sqlite **ret, const char *path, uint64_t busy_usec, Error *reterr);
 
 /* Sets durable commits (synchronous=FULL, with WAL if the file system permits it) and foreign keys.
- * From then on, closing moves the log into the file. */
+ * From then on, the last close of the file moves the log into it. */
 int sqlite_accept(Sqlite *sqlite, Error *reterr);
 
 /* Closes the file. Statements must be finalized before. */
@@ -44,13 +45,14 @@ Sqlite *sqlite_close(Sqlite *sqlite);
 DEFINE_CLEANUP(Sqlite *, sqlite_close);
 
 /* Writes words for an error of the system. doing: "open", "write to", …. code is an errno of either
- * sign. Returns it as a negative errno, but -ENOSPC for EDQUOT and EFBIG, and -EACCES for EPERM. */
+ * sign. Returns code as a negative errno, but -ENOSPC for EDQUOT and EFBIG, and -EACCES for
+ * EPERM. */
 int sqlite_system_error(int code, const char *path, const char *doing, Error *reterr);
 
 /* Returns -EUCLEAN with words: the file has contents that this program never writes. */
 int sqlite_damaged(const Sqlite *sqlite, const char *what, Error *reterr);
 
-/* Runs statements that yield no rows. */
+/* Runs statements, and ignores rows that they yield. */
 int sqlite_exec(Sqlite *sqlite, const char *sql, Error *reterr);
 
 /* Prepares a statement, which the caller finalizes. */
