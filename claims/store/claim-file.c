@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Opens the database file: creates it, upgrades it, and sets it aside if it is damaged. An open
- * checks the sizes, the version, all pages, the schema (of a file that it neither made nor
- * upgraded), the rows and the statements, in this order. Blocks for the disk, and up to busy_usec
- * for each lock of another process. Also opens a copy of the file in memory, and records whether
- * Placement was read for a new database.
+/* Opens the database file: creates it, upgrades it, and sets it aside if two opens find it damaged.
+ * An open checks the sizes, the version, all pages, the schema (of a file that it neither made nor
+ * upgraded), the rows and the statements, in this order. A file that the disk does not read, or of
+ * another program or an unknown version, keeps its name, and the open fails. Blocks for the disk,
+ * and up to busy_usec for each lock of another process. Also opens a copy of the file in memory,
+ * and records whether Placement was read for a new database.
  *
  * One process at a time opens files of a folder, by a lock on the folder (flock, where the file
  * system has it). Names beside FILE:
@@ -52,9 +53,9 @@ static int open_folder(const char *path, Error *reterr)
         return fd < 0 ? sqlite_system_error(errno, path, "open", reterr) : fd;
 }
 
-/* Locks the folder, and waits up to busy_usec. On a file system without flock(), only SQLite's own
- * locks protect the file. These are enough unless two openers find the file damaged at the same
- * time. */
+/* Locks the folder, and waits up to busy_usec, then returns -EBUSY. On a file system without
+ * flock() it returns 0 without a lock, and only SQLite's own locks protect the file. These are
+ * enough unless two openers find the file damaged at the same time. */
 static int lock_folder(const ClaimFile *file, Error *reterr)
 {
         uint64_t until = clock_usec(CLOCK_MONOTONIC) + file->busy_usec;
@@ -134,9 +135,9 @@ static int read_size(const char *path, uint64_t *ret_size, Error *reterr)
         return 0;
 }
 
-/* Returns -EUCLEAN for a file that was cut off. Such a file is shorter than a page, or it is empty
- * but has a log. SQLite would treat it as empty and delete its log. The claims would then be lost
- * without an error. */
+/* Returns -EUCLEAN for a file that was cut off below the smallest page: it has 1 to 511 bytes, or
+ * it is empty or missing but has a log. SQLite would treat it as empty and delete its log. The
+ * claims would then be lost without an error. */
 static int check_size(const ClaimFile *file, uint64_t size, uint64_t log_size, Error *reterr)
 {
         if (size < PAGE_SIZE_MIN && (size > 0 || log_size > 0))
@@ -146,7 +147,7 @@ static int check_size(const ClaimFile *file, uint64_t size, uint64_t log_size, E
         return 0;
 }
 
-/* Checks that the file and its log (-wal) were not cut off, and creates the file if it is
+/* Calls check_size() with the sizes of the file and its log (-wal), and creates the file if it is
  * missing. */
 static int prepare_file(const ClaimFile *file, bool *ret_has_log, Error *reterr)
 {
@@ -186,7 +187,7 @@ static int check_pages(Sqlite *sqlite, Error *reterr)
 }
 
 /* Checks that the file belongs to this program: its application_id, or a table of versions. Yields
- * true for a file without tables. */
+ * true for an empty file, which has no tables and no other program's application_id. */
 static int check_owner(Sqlite *sqlite, bool *ret_empty, Error *reterr)
 {
         int64_t application_id, n_tables, n_columns;
@@ -217,7 +218,7 @@ static int check_owner(Sqlite *sqlite, bool *ret_empty, Error *reterr)
 
 /* Reads the version of the file; 0 for an empty file. Returns -EUCLEAN for a damaged file, and
  * -EMEDIUMTYPE for a database of another program. Returns -EPROTONOSUPPORT for a file of this
- * program without a version. */
+ * program without a readable version. */
 static int read_version(Sqlite *sqlite, int64_t *ret_version, Error *reterr)
 {
         int64_t version;
@@ -389,8 +390,8 @@ static int name_copy(const ClaimFile *file, const char *temporary, int64_t versi
         return r;
 }
 
-/* Writes a copy of the old file, upgrades, and names the copy before the commit. So either the old
- * file is kept, or the upgrade is undone. */
+/* Writes a copy of the old file, upgrades, and names the copy before the caller commits. So no
+ * upgrade is committed without the copy. A failed upgrade can leave the copy. */
 static int upgrade_with_copy(const ClaimFile *file, Sqlite *sqlite, int64_t version,
                              char **ret_copy, Error *reterr)
 {
@@ -414,8 +415,8 @@ static int count_claims(Sqlite *sqlite, int64_t *ret, Error *reterr)
         return r == -EUCLEAN ? schema_unknown(sqlite, "claims", reterr) : r;
 }
 
-/* Upgrades the file in one transaction. reterr gets the words of CLAIMS_UPGRADED, with the numbers
- * of claims before and after, or that another process upgraded it. */
+/* Upgrades the file in one transaction. On success, reterr gets the words of CLAIMS_UPGRADED: the
+ * numbers of claims before and after, or that another process upgraded it. */
 static int upgrade(const ClaimFile *file, Sqlite *sqlite, int64_t version, Error *reterr)
 {
         _cleanup_(sqlite_rollbackp) Sqlite *transaction = NULL;
@@ -589,7 +590,8 @@ static int check_schema(Sqlite *sqlite, Error *reterr)
         return r;
 }
 
-/* Opens or creates the file, with all checks. Returns -EUCLEAN if it is damaged. */
+/* Opens or creates the file, with all checks. Returns the ClaimsOpened, or -EUCLEAN if the file is
+ * damaged. */
 static int try_open(const ClaimFile *file, Claims **ret, Error *reterr)
 {
         _cleanup_(sqlite_closep) Sqlite *sqlite = NULL;
@@ -640,8 +642,8 @@ static int read_through(const ClaimFile *file, Error *reterr)
         return n < 0 ? sqlite_system_error(errno, file->path, "read", reterr) : 0;
 }
 
-/* Renames the damaged file, its log first. After a crash between the renames, the file still has
- * its name. It is found damaged again, unless only its log showed the damage. */
+/* Renames the damaged file, its log first. After a crash or an error between the renames, the file
+ * still has its name. It is found damaged again, unless only its log showed the damage. */
 static int set_aside(const ClaimFile *file, char **ret_name, Error *reterr)
 {
         static const char *const suffixes[] = { "-wal", "-shm", "" };
@@ -668,8 +670,8 @@ static int set_aside(const ClaimFile *file, char **ret_name, Error *reterr)
 
 /* Opens the file, and sets it aside if it is damaged. Before that, it reads all bytes of the file
  * and opens it a second time. SQLite's check also reports damage if the disk fails to read a page.
- * The claims are then still on the disk, so the function returns -EIO and the file keeps its
- * name. */
+ * The claims are then still on the disk, so the function returns the error of the read, such as
+ * -EIO, and the file keeps its name. */
 static int open_locked(const ClaimFile *file, Claims **ret, Error *reterr)
 {
         _cleanup_free_ char *name = NULL;
@@ -696,8 +698,9 @@ static int open_locked(const ClaimFile *file, Claims **ret, Error *reterr)
 }
 
 /* Loads is_unread (claims_is_unread()) from SQLite's user_version, which no schema uses. It is 1
- * from the creation of the file until Placement was read for it. A file without a host and claims
- * is new: the process that created it might have ended before it wrote this. */
+ * from the first open of a new file until claims_note_read(). This function writes the 1 to a file
+ * without a host and claims, because the process that created it might have ended before it wrote
+ * this. */
 static int load_unread(Claims *claims, Error *reterr)
 {
         static const char is_empty[] = "SELECT NOT EXISTS (SELECT 1 FROM resource_providers)"
