@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Formats, reads and binds rows by their tables of columns. A value is checked by its kind before
- * it is written to the member: its SQL type, NULL, its range, its length and its form. The first
- * bad value ends the read of a row with -EUCLEAN. Reading never converts a value to another SQL
- * type. A text has less than TEXT_SIZE_MAX bytes, or fits into its array, and has no NUL inside.
- * NULL is valid only for an optional column, and means "", 0 or no UUID. Whether the values of a
- * row agree with each other is not checked here. Binding trusts the values of the program, and
- * checks nothing. */
+/* Formats, reads and binds rows by their tables of columns. A value is checked by the kind of its
+ * column: its SQL type, NULL, the range of a number (not of int64_t or double), the length of a
+ * text, and the form of a UUID, a CPU set or an enum. The first bad value ends the read of a row
+ * with -EUCLEAN; the members that were read before stay. Reading never converts a value to another
+ * SQL type. A text has less than TEXT_SIZE_MAX bytes, or fits with its NUL into its array, and has
+ * no NUL inside. NULL is valid only for an optional column, and means "", 0 or no UUID. Whether the
+ * values of a row agree with each other is not checked here. Binding trusts the values of the
+ * program, and checks nothing. */
 
 #include "claims/store/columns.h"
 
@@ -82,7 +83,7 @@ static int damaged(const Cell *cell, const char *problem, Error *reterr)
                            reterr);
 }
 
-/* Checks the range of a number and stores it by the type of the member. */
+/* Checks the range of a number, but not of an int64_t, and stores it by the type of the member. */
 static int read_integer(const Cell *cell, void *member, Error *reterr)
 {
         int64_t value = sqlite3_value_int64(cell->value);
@@ -116,7 +117,7 @@ static int parse_name(const Column *column, const char *text, int *ret)
         return -EINVAL;
 }
 
-/* Stores a text by the kind of its column. Returns -EINVAL for a malformed one. */
+/* Stores a text by the kind of its column. Returns -EINVAL for a malformed one, or -ENOMEM. */
 static int parse_text(const Cell *cell, const char *text, void *member)
 {
         char **owned = member, *copy;

@@ -9,8 +9,8 @@
  * without a kind does not compile.
  *
  * The database file is hostile input. A value of another type, NULL in a column that is not
- * optional, a number out of range and a malformed text are -EUCLEAN. The words name the column and
- * the row. */
+ * optional, a number out of range and a malformed or too long text are -EUCLEAN. The words name the
+ * column and the row. */
 
 #include "base/cpu-set.h"
 #include "base/uuid.h"
@@ -32,8 +32,8 @@ typedef struct Column {
                 COLUMN_NAMED, /* an enum, which is an int since it has a negative value */
         } kind;
         size_t offset, size; /* place and size of the member */
-        uint64_t max;  /* largest number, not for int64_t; 0: the largest of the type, but INT64_MAX
-                          for uint64_t */
+        uint64_t max;  /* largest number or enum value, not for int64_t; 0: the largest of the type,
+                          but INT64_MAX for uint64_t */
         bool optional; /* NULL is valid (as "" or 0), and "" for a UUID */
         const char *(*to_text)(int value); /* names of COLUMN_NAMED, for values from 0 to max */
 } Column;
