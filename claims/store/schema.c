@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Contains the text of the newest schema, and creates it (claim-file.c compares a file with it).
- * Each part of the text is one constant below, and "newest" lists them in the order of their
- * creation. Triggers keep usages, cell_usages and claim_counts, so no statement of the program
- * writes these. They also keep the column pci, which the program only inserts. The database
- * enforces the rules that must hold for every writer: unique devices and host CPUs, positive
- * amounts, and removals for ended claims. A change of any part needs a new version number
- * (claims/store/schema.h).
+/* Contains the text of the newest schema, and creates it (claim-file.c compares a file of the
+ * newest version with it). Each part of the text is one constant below, and "newest" lists them in
+ * the order of their creation. Triggers keep usages, cell_usages and claim_counts, so no statement
+ * of statements.h writes these. They also keep the column pci, which the program only inserts. The
+ * database enforces rules that must hold for every writer: one claim for each consumer and role,
+ * unique devices and host CPUs, positive amounts, and removals for ended claims. A change of any
+ * part needs a new version number (claims/store/schema.h).
  *
  * Tests: tests/unit/claims/store/test-schema.c */
 
@@ -19,23 +19,24 @@ static const char newest_versions[] =
         "CREATE TABLE versions (table_name TEXT, version INTEGER);"
         "INSERT INTO versions VALUES ('claims', 10);"; /* value of SCHEMA_NEWEST */
 
-/* The tables of living claims, and of the changes of Placement that are not sent yet.
+/* The tables of living claims, and of the removals and moves that Placement does not have yet.
  *
  * The table claims has only living claims, as in version 1. The columns vcpus, memory_mb and
  * disk_gb are the sums of the allocations when these were claimed or completed (PCPU counts as
  * vcpus). A claim of version 1 has its own amounts in them. The column pci has the addresses of the
  * claim's whole devices, "0000:41:00.1, 0000:41:00.2". Triggers keep it; the specification leaves
- * its form open. The column guest is the consumer of the guest itself. It is empty unless a
- * migration gave the claim another consumer. See ClaimWriteState for write_state, and ClaimReported
- * for reported_*.
+ * its form open. A claim of version 1 has its own text in it until it gets devices. The column
+ * guest is the consumer of the guest itself. It is empty unless a migration gave the claim another
+ * consumer. See ClaimWriteState for write_state, and ClaimReported for reported_*.
  *
  * The table claim_counts has the number of living claims. Without it, each change of a property
  * would count 10,000 rows. AUTOINCREMENT: an id is never used again.
  *
  * A claim that ends while Placement has or can have allocations that the agent wrote for it leaves
- * a removal. A trigger makes it, so every way to end a claim does. The column unsure says that it
- * is unknown whether the allocations were written. The table moves has claims that are about to get
- * another consumer.
+ * a removal. A trigger makes it, so every way to end a claim does. claims_withdraw() resets the
+ * write state first, so that its claim leaves none. The column unsure says that it is unknown
+ * whether the allocations were written. The table moves has claims that are about to get another
+ * consumer.
  *
  * No table is WITHOUT ROWID. The integrity check of SQLite 3.40 reads columns after a primary key
  * that is not first as NULL, and such a file would be set aside. */
@@ -211,10 +212,10 @@ static const char newest_allocations[] =
 /* The tables of devices and layouts of claims.
  *
  * The table claim_devices has the devices that one claim has alone. With mdev_uuid '' it is a whole
- * PCI function, for passthrough or as a vGPU. Two claims never have the same one. provider_uuid has
- * no reference, because the name of a device outlives its provider. The column identity tells the
- * device apart from another one at its address (base/device-identity.h). '' means that it is not
- * recorded.
+ * PCI function, for passthrough or as a vGPU. Two living claims never have the same mdev or
+ * function. provider_uuid has no reference, because the name of a device outlives its provider. The
+ * column identity tells the device apart from another one at its address (base/device-identity.h).
+ * '' means that it is not recorded.
  *
  * The tables claim_cells and claim_cpus have the places of a guest's memory and CPUs. Sets of CPUs
  * are text, "0-3,8". The table claim_pins has host CPUs that one claim has alone. The table
@@ -297,11 +298,10 @@ static const char newest_parts[] =
         "END;";
 
 /* Devices that a guest had, or can have had, and that were not proved to be clean since
- * (claims/claim/unclean.h). The insert of a claim's device that must be cleaned adds its row in
- * the same transaction. The row can outlive the claim. claim_id and consumer are those of the last
- * claim, 0 and '' without one, and have no reference for that reason. fresh: the device had no row
- * before that claim. AUTOINCREMENT: a result of an earlier cleaning never counts for a later
- * row. */
+ * (claims/claim/unclean.h). The insert of a claim's device that must be cleaned adds or replaces
+ * its row in the same transaction. The row can outlive the claim, so claim_id (0: no claim) and
+ * consumer (UncleanDevice) have no reference. fresh: the device had no row before this one.
+ * AUTOINCREMENT: a result of an earlier cleaning never counts for a later row. */
 static const char newest_unclean[] =
         "CREATE TABLE unclean_devices ("
         " id INTEGER PRIMARY KEY AUTOINCREMENT,"

@@ -6,7 +6,7 @@
  * Version 1 is the table of the persistent-claims specification, column for column, and its version
  * table with one row. The newest version adds this program's own columns and tables, and the
  * provider model of the base-models specification. There is one text of the newest schema. A new
- * file is made from it, and an older file is copied into it (claims/store/upgrade.c).
+ * file is made from it, and the rows of an older file are copied into it (claims/store/upgrade.c).
  *
  * Since the first release, a number is never used twice. The numbers 2 to 8 stand for fourteen
  * shapes on disk, because they were reused before.
@@ -31,5 +31,5 @@ int schema_unknown(const Sqlite *sqlite, const char *what, Error *reterr);
 /* Copies the file from the given version (1 … SCHEMA_NEWEST - 1) into the newest schema
  * (upgrade.c). Runs within the caller's transaction; foreign keys must be off. Returns
  * -EPROTONOSUPPORT with words if the file has an unknown table or column, lacks a required one, or
- * has a row that the newest schema rejects. The caller then rolls back. */
+ * has a row that the newest schema rejects. After any failure the caller must roll back. */
 int schema_upgrade(Sqlite *sqlite, int64_t version, Error *reterr);

@@ -2,14 +2,17 @@
 
 /* Upgrades a file of any older shape in one way. It drops triggers, indexes and views, gives old
  * tables and columns their newest names, and renames each table T to old_T. Then it makes the
- * newest schema beside them, checks that nothing would be lost, copies rows by the names of
- * columns, and drops the old tables. A column that the old table lacks gets its default. Sums and
+ * newest schema beside them, checks that each old column has a place, copies rows by the names of
+ * columns, and drops the old tables. A column that the old table lacks gets its default. Version 1,
+ * and the parts of ended claims of early versions, are copied by statements of their own. Sums and
  * counts (usages, cell_usages, claim_counts) are not copied, since triggers build them again. The
- * caller has the transaction.
+ * caller has the transaction, and must roll back after a failure.
  *
- * No row is lost silently: the upgrade fails if an old table or column has no place in the newest
- * schema. Rows of version 1 without a uuid, or twice for one instance and role, are the exception:
- * they remain in the copy of the old file. Amounts of version 1 are bounded to 0 … 2147483647. */
+ * The upgrade fails if an old table or column has no place in the newest schema, or if the newest
+ * schema rejects a row. Three kinds of rows are left out silently, and remain in the old file or
+ * its copy. These are rows of version 1 without a uuid, or twice for one instance and role, and
+ * parts of ended claims that are not in the history. Amounts of version 1 are bounded to 0 …
+ * 2147483647. */
 
 #include "claims/store/schema.h"
 
@@ -78,7 +81,7 @@ static const struct {
  * since version 1 has no other state. They are not placed until the host's providers are known. The
  * request is that of an equal claim now. The column pci stays until the claim has devices. Rows
  * without a uuid cannot be distinguished and are not copied. If two rows have the same instance and
- * role, the later one is copied. */
+ * role, the one with the higher id is copied. */
 static const char version_1_rows[] =
         "INSERT OR IGNORE INTO claims (id, host, node, instance_uuid, vcpus, memory_mb, disk_gb, pci,"
         "  resize_target, created_at, created_usec, state, request, placed)"
@@ -113,7 +116,8 @@ static const char version_1_rows[] =
         " AND n.\"notnull\" = 1 AND n.dflt_value IS NULL AND NOT EXISTS"                   \
         " (SELECT 1 FROM pragma_table_info('old_' || m.name) o WHERE o.name = n.name)"
 
-/* Yields the first column of the first row, owned by the caller. NULL without a row. */
+/* Yields the first column of the first row, owned by the caller; "" for NULL. *ret is NULL without
+ * a row. */
 static int query_text(Sqlite *sqlite, const char *sql, char **ret, Error *reterr)
 {
         _cleanup_(statement_finalizep) sqlite3_stmt *statement = NULL;
