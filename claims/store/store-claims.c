@@ -6,8 +6,8 @@
  * the ids of living claims are far apart, each claim's parts are read alone. A list of claims is
  * one state of the file. Living and ended claims have different tables, and so different queries. A
  * value of a wrong type, range or form ends the read with -EUCLEAN (claims/store/columns.h). A list
- * of claims is empty after a failure. Also lists the devices of claims and their identities, and
- * counts the living claims.
+ * of claims is empty after a failure. Also lists the taken devices and the identities of claimed
+ * ones, counts the living claims, and finds those of schema version 1 that are not placed.
  *
  * Tests: tests/unit/claims/test-claims.c tests/unit/claims/test-claims-layout.c
  *   tests/unit/claims/test-claims-scale.c */
@@ -29,7 +29,8 @@ typedef struct TakenRow {
 } TakenRow;
 
 /* Every claim has the columns of owner and claim. A living one also has living and reported, which
- * is read only. An ended one also has ended. */
+ * is only read here. An ended one also has ended. A list of CLAIMS_WITH_DEVICES reads only
+ * owner. */
 ROW(owner, Claim, "claim", COLUMN("c.id", Claim, id), COLUMN("instance_uuid", Claim, consumer));
 
 ROW(claim, Claim, "claim", COLUMN("resize_target", Claim, resize_target),
@@ -163,8 +164,8 @@ static int add_held(Claim *claim, void *row)
 typedef int (*ClaimAdd)(Claim *claim, void *row); /* see store_each() */
 
 /* The parts of claims in the order in which they are read. The first column of each query is the id
- * of the claim, from ?1 to ?2. Living claims are in ascending order, ended ones begin with the last
- * one. An ended claim holds no host CPU. */
+ * of the claim, from ?1 to ?2. Living claims are in ascending order of ids, ended ones begin with
+ * the one that ended last. An ended claim holds no host CPU. */
 static const struct {
         StatementId living, ended;
         ClaimAdd add;
@@ -210,7 +211,8 @@ static bool have_cells(Claim *const *list, size_t n)
         return false;
 }
 
-/* Reads parts of living claims with ascending ids, or of ended claims, the last one first. */
+/* Reads the first n_parts parts of living claims with ascending ids, or of ended claims, the one
+ * that ended last first. */
 static int read_parts(Claims *claims, Claim *const *list, size_t n, size_t n_parts, Error *reterr)
 {
         bool ended = n > 0 && list[0]->state == CLAIM_STATE_RELEASED;
