@@ -2,11 +2,12 @@
 
 /* Reads and writes the provider model in SQLite. A HostView is one consistent read of it. A later
  * read of the same epoch reads only generations, usages of providers and cells, and held CPUs
- * again. If no connection wrote, and this one does not hold the write lock of claims_attempt(), it
- * reads nothing. Changes of the host are written row by row. The epoch is compared first, and then
- * the generation of each changed provider with the one of the view. A difference returns
- * CLAIM_E_RACE, with which the caller's store_end() undoes the transaction, or its part of a group.
- * A failed read can leave no view at all; the next one reads it completely.
+ * again. If no connection wrote since the last read, and this one does not hold the write lock of
+ * claims_attempt(), the view stays as it is, without its limits of devices. Changes of the host are
+ * written row by row. The epoch is compared first, and then the generation of each changed or
+ * removed provider with the one of the view. A difference returns CLAIM_E_RACE, with which the
+ * caller's store_end() undoes the transaction, or its part of a group. A failed read can leave no
+ * view at all; the next one reads it completely.
  *
  * Tests: tests/unit/claims/test-claims.c tests/unit/claims/test-claims-race.c
  *   tests/unit/claims/test-claims-scale.c */
@@ -220,7 +221,8 @@ static int add_to_provider(void *context, int64_t key, void *row)
         return found ? reader->add(reader->view, found->index, row) : -ENOENT;
 }
 
-/* Reads the parts of all providers: all of them for a new view, else those that claims change. */
+/* Reads the usages of cells, the held CPUs, and the parts of all providers: for a known view only
+ * the parts that claims change. */
 static int read_parts(Claims *claims, HostView *view, bool is_new, Error *reterr)
 {
         _cleanup_free_ IdIndex *ids = NULL;
@@ -244,8 +246,8 @@ static int read_parts(Claims *claims, HostView *view, bool is_new, Error *reterr
 
 /* Yields counters of the writes so far, by other connections and by this one. After a lost race,
  * claims_attempt() holds the write lock for the next attempt. The second counter is then -1, so
- * that load_view() always reads the view. A rollback of a group of changes forgets the stamp of the
- * view (frame.c). */
+ * that load_view() always reads the view. A rollback of a group, or of a part of it, forgets the
+ * stamp of the view (frame.c). */
 static int read_stamp(Claims *claims, int64_t *ret_others, int64_t *ret_us, Error *reterr)
 {
         *ret_us = claims->has_turn ? -1
@@ -253,7 +255,8 @@ static int read_stamp(Claims *claims, int64_t *ret_others, int64_t *ret_us, Erro
         return store_get_integer(claims, STATEMENT_READ_VERSION, NO_VALUES, ret_others, reterr);
 }
 
-/* Reads a new view if the epoch changed. Otherwise reads only the parts that claims change. */
+/* Reads a new view if there is none, or if the epoch changed. Otherwise reads only the parts that
+ * claims change. */
 static int read_changes(Claims *claims, Error *reterr)
 {
         _cleanup_(host_view_freep) HostView *view = NULL;
@@ -277,7 +280,7 @@ static int read_changes(Claims *claims, Error *reterr)
         return 0;
 }
 
-/* Reads the view, unless no connection wrote since the last read. */
+/* Reads the view, unless no connection wrote since the last read, and has_turn is false. */
 static int load_view(Claims *claims, Error *reterr)
 {
         const HostView *view = claims->view;
