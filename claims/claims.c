@@ -3,14 +3,16 @@
 /* Makes claims of requests, and of allocations that Placement already has, and explains requests.
  * Each attempt at a new claim reads the host, decides, and writes with the generations that it
  * read. The first attempt reads without a lock, since there is usually one writer. After a lost
- * race, the next attempts take the write lock first, so with SQLite the second attempt cannot lose
- * again. Each read of the view of the host (claims->view) clears the limits of devices in it, which
- * belong to one request. All attempts of a claim share one effort of the fit, and there are at most
- * CLAIM_ATTEMPTS_MAX. The claim that a consumer has is found first, so rules never reject a
- * repeated request. Then follow the rules, the read, the fit, the choice of devices and the write.
- * Claims of allocations without a request (Placed) skip rules and fit. An explanation checks the
- * rules after the fit. The file also has the settings of a Claims: rules, facts, node and
- * author. */
+ * race, the next attempts take the write lock first, so with SQLite no other writer can win again.
+ * Each read of the view of the host (claims->view) clears the limits of devices in it, which belong
+ * to one request. All attempts of a claim share one effort of the fit, and there are at most
+ * CLAIM_ATTEMPTS_MAX; then the result is -EBUSY. For a request, the claim that its consumer has is
+ * found first, so rules never reject a repeated request. Then follow the rules, the read, the fit,
+ * the choice of devices and the write. A refusal or failure writes no claim. Claims of allocations
+ * without a request (Placed) skip the search, rules and fit. They are made even without their
+ * devices, except for a server that starts. An explanation checks the rules after the fit, and
+ * neither chooses devices nor writes. The file also has the settings of a Claims: rules, facts,
+ * node and author. */
 
 #include "claims/claims.h"
 
@@ -40,7 +42,7 @@ void claims_set_rules(Claims *claims, const ClaimsRules *rules)
         claims->rules = *rules;
 }
 
-/* Rejects every new claim of a request while the rules have a reason to do so. */
+/* Rejects every new claim of a request while the rules name a reason (closed). */
 static int check_closed(const Claims *claims, Error *reterr)
 {
         if (!claims->rules.closed)
@@ -49,8 +51,9 @@ static int check_closed(const Claims *claims, Error *reterr)
         return CLAIM_E_NO_CAPACITY;
 }
 
-/* While the rules name a reason (unknown), rejects resources that an unknown consumer can have, and
- * that only one guest can use: devices (from the first facts on) and dedicated CPUs. */
+/* While the rules name a reason (unknown), rejects requests of resources that an unknown consumer
+ * can have, and that only one guest can use: devices (from the first facts on) and dedicated
+ * CPUs. */
 static int check_unknown(const Claims *claims, const ResourceRequest *request, Error *reterr)
 {
         _cleanup_(resources_done) Resources asked = RESOURCES_INIT;
@@ -132,9 +135,9 @@ static int is_same(const ClaimRequest *request, const char *text, const Claim *h
 }
 
 /* Answers a request of a consumer that has a claim. Returns CLAIM_DONE if the claim is for the same
- * request, CLAIM_E_CONFLICT if not, and CLAIM_E_RACE if the claim has ended since it was read. For
- * the same request it stores a new identity of the guest, and renews the time of a claim that
- * should have expired. */
+ * request, CLAIM_E_CONFLICT if not, and CLAIM_E_RACE if the claim has ended or was confirmed since
+ * it was read. For the same request it stores a new identity of the guest, and renews the time of
+ * an unconfirmed claim that should have expired. */
 static int answer_with(Claims *claims, const ClaimRequest *request, const char *text, Claim *held,
                        Error *reterr)
 {
@@ -207,8 +210,8 @@ static int bound_provider(HostView *view, size_t index, const Resources *left)
         return 0;
 }
 
-/* Copies the usage of each provider. The first loop clears all pointers, so that bound_view()
- * can release bound after a failure. Its caller then gets no result. */
+/* Copies the usage of each provider. The first loop clears all pointers, so that bound_view() can
+ * release bound after a failure. */
 static int copy_usage(HostView *bound, const HostView *view)
 {
         for (size_t i = 0; i < view->n_providers; i++) {
@@ -251,8 +254,9 @@ static void unbind_view(HostView *bound)
 }
 
 /* Makes a view in which each provider of node's own tree has at most the amounts of capacity left.
- * With others_full, the sharing providers have no capacity left. The result borrows all but the
- * usage. The caller releases it with unbind_view(). Returns -ENOMEM on failure. */
+ * With others_full, all other providers, such as sharing ones, have no capacity left. The result
+ * borrows all but the usage. The caller releases it with unbind_view(). Returns -ENOMEM on
+ * failure. */
 static int bound_view(HostView *ret, const HostView *view, const char *node,
                       const Consumer *capacity, bool others_full)
 {
@@ -305,8 +309,8 @@ static int choose(Claims *claims, Order *order, ResourceRequest *bound, Fit *ret
 }
 
 /* Makes one attempt at a claim for a consumer without one. Checks the rules, reads the host, fits,
- * chooses devices, and writes. Any positive result of the write means that the read data are
- * outdated: CLAIM_E_RACE. */
+ * chooses devices, and writes. Takes any positive result of the write as a sign that the read data
+ * are outdated, and returns CLAIM_E_RACE. */
 static int claim_new_one(Claims *claims, Order *order, Claim **ret, Error *reterr)
 {
         _cleanup_(device_list_done) DeviceList devices = { 0 };
@@ -495,9 +499,9 @@ static int choose_placed(Claims *claims, const StringSet *classes, Placed *place
                                      &placed->devices, reterr);
 }
 
-/* Makes one attempt. classes: the claim belongs to a server that starts, and needs all devices of
- * these classes; NULL: it is made whether its devices are free or not. in_turn: the write lock is
- * taken, so a conflict is final. Returns CLAIM_E_RACE if the caller must retry. */
+/* Makes one attempt. classes: the claim belongs to a server that starts, and is made only with all
+ * devices of these classes; NULL: it is made whether its devices are free or not. in_turn: the
+ * write lock is taken, so a conflict is final. Returns CLAIM_E_RACE if the caller must retry. */
 static int claim_placed_once(Claims *claims, const ClaimPlacing *placing, const StringSet *classes,
                              bool in_turn, Claim **ret, Error *reterr)
 {
