@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Prepares the claim of a guest that is about to start. A claim that another caller made for the
- * guest is kept, and so is one for this start. The claim of an earlier start ends, because the
- * domain can be another one now. Its end and the new claim are one transaction: a stopped server
- * whose start is refused keeps what its scheduler allocated.
+ * guest is kept, and so is one for this start, or of a guest that runs. Any other claim of the
+ * guest is of an earlier start. It ends, because the domain can be another one now. Its end and the
+ * new claim are one transaction: if the start is refused, or the write fails, the earlier claim
+ * stays.
  *
  * Tests: tests/unit/claims/test-claims-guests.c */
 
@@ -12,8 +13,9 @@
 #include "claims/claims-internal.h"
 #include "claims/follow.h"
 
-/* Returns true if the claim was made for this start, by claims_claim_starting(), and the domain has
- * no other devices. The agent writes no such claim to Placement, unlike one of an earlier start. */
+/* Returns true for a claim as claims_claim_starting() makes it for this start: unconfirmed, read
+ * from Placement and not written by the agent. It must name all mdevs, and all PCI devices that
+ * this host counts, of the domain. */
 static bool is_of_this_start(const Claims *claims, const Claim *claim, const HostDomain *domain)
 {
         if (claim->state != CLAIM_STATE_CLAIMED || !claim_is_placed(claim))
@@ -28,8 +30,9 @@ static bool is_of_this_start(const Claims *claims, const Claim *claim, const Hos
         return true;
 }
 
-/* Finds a claim that was made of the domain at an earlier start. *ret stays NULL if there is none.
- * The claim of a running guest is none, and neither is one that was made for this start. */
+/* Finds the first claim of the guest if it has CLAIM_TYPE_GUEST and is of an earlier start. *ret
+ * stays NULL if there is none. The claim of a running guest is none, and neither is one that was
+ * made for this start. */
 static int find_earlier_claim(Claims *claims, const HostDomain *domain, Claim **ret, Error *reterr)
 {
         const HostDomain *seen = host_facts_find_domain(claims->facts, &domain->uuid);
@@ -59,9 +62,10 @@ static int prepare(Claims *claims, const ClaimStart *start, Claim **ret, Error *
         return attempts.result;
 }
 
-/* Replaces the earlier claim in one transaction, so that a refusal keeps it. Frees *earlier if it
- * has ended already. If another writer made the guest's allocations, or can have made them, the
- * agent does not write the new claim: it outlives a stop of the guest, too. */
+/* Replaces the earlier claim in one transaction, so that a refusal or failure keeps it. Frees
+ * *earlier and sets it to NULL if another process has ended it already. If another writer made the
+ * guest's allocations, or can have made them, the agent does not write the new claim, which then
+ * also outlives a stop of the guest. */
 static int replace(Claims *claims, ClaimStart *start, Claim **earlier, Claim **ret, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
