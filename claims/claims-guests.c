@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Makes claims of guests by their domains. The function claims_adopt() makes a claim of
- * an existing guest's CPUs, memory and devices, whether they fit or not. It leaves out classes and
- * devices that this host does not count, and devices and host CPUs that another claim has. The
- * result is CLAIM_E_CONFLICT for an mdev that is left out, and for devices of a set that are no
- * partition. So it is for a PCI device or host CPU of another claim. The last of these is in
- * reterr. Without a conflict, a lack of capacity is in reterr.
+/* Makes claims of guests by their domains. The function claims_adopt() makes a claim of an existing
+ * guest's CPUs, memory and devices, whether they fit or not. It leaves out classes and devices that
+ * this host does not count, and devices and host CPUs that another claim has. The result is
+ * CLAIM_E_CONFLICT for an mdev that is left out, and for devices of a set that are no partition. So
+ * it is for a PCI device or host CPU of another claim. The last of these is in reterr. Without a
+ * conflict, a lack of capacity is the result. In these cases the claim is made, too. No claim is
+ * made if nothing can be counted or the guest has one (CLAIM_E_CONFLICT), or after a negative
+ * result.
  *
  * The function claims_prepare_new() makes a claim of a guest that is about to start, but only if
- * all of it fits (claims-start.c). An adoption repeats its attempt after a lost race. Each attempt
- * reads the host again. The function claims_hold_pci() also serves claims of schema version 1
- * (claims-host.c). */
+ * all of it fits (claims-start.c, which repeats it). It leaves out only PCI devices that this host
+ * does not count. An adoption repeats its attempt after a lost race. Each attempt reads the host
+ * again. The function claims_hold_pci() also serves claims of schema version 1 (claims-host.c). */
 
 #include <string.h>
 #include <strings.h>
@@ -152,8 +154,8 @@ int claims_hold_pci(Claims *claims, const HostPci *pci, Fit *fit, DeviceList *de
 }
 
 /* Returns CLAIM_E_CONFLICT with words if a guest that is about to start cannot have the device,
- * because it is not clean. The last guest can have it again until its cleaning is due, and any
- * guest where no cleaning can become due (ClaimsRules.gives_unclean). */
+ * because it is not clean. The last guest can have it again until its cleaning is due. So can any
+ * guest if the agent cannot reserve it for the cleaning (ClaimsRules.gives_unclean). */
 static int check_clean(const Adoption *adoption, const char *address, Error *reterr)
 {
         const UncleanDevice *row = unclean_devices_find(&adoption->unclean, address);
@@ -168,8 +170,9 @@ static int check_clean(const Adoption *adoption, const char *address, Error *ret
         return CLAIM_E_CONFLICT;
 }
 
-/* Adds a PCI device of the guest. One of another claim only sets the outcome, and so does one that
- * a starting guest cannot have. One of a set, or that no provider counts, is ignored. */
+/* Adds a PCI device of the guest. One of another claim only sets the outcome. So does one that a
+ * starting guest cannot have because it is not clean. Other devices of a set, or that no provider
+ * counts, are ignored. */
 static int add_pci(Adoption *adoption, const char *address, Resources *resources, Error *reterr)
 {
         const HostPci *pci = host_facts_find_pci(adoption->claims->facts, address);
@@ -403,8 +406,8 @@ static void check_capacity(Adoption *adoption, bool all_rules, Error *reterr)
 
 /* Decides whether the agent must write the claim to Placement. For a guest that is about to start,
  * the caller decides. An existing guest can have been placed, or deleted, by another program. Its
- * claim is written only if the agent wrote an earlier claim of it and has not removed that claim's
- * allocations yet. */
+ * claim is written only if an earlier claim of it left a removal that the agent has not done
+ * yet. */
 static int must_be_written(const Adoption *adoption, bool *ret, Error *reterr)
 {
         ClaimRemoval left;
@@ -497,8 +500,8 @@ int claims_adopt(Claims *claims, const HostDomain *domain, Claim **ret_claim, Er
 
 /* Guests that are about to start. */
 
-/* Returns the first class of the request that the fit has nowhere, because no provider of this host
- * has it. NULL if there is none. */
+/* Returns the first class of the request that the fit has nowhere, because no usable provider of
+ * this host has it. NULL if there is none. */
 static const char *find_uncounted(const Adoption *adoption)
 {
         const Resources *asked = &adoption->request.groups[0].resources;
