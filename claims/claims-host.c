@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Replaces the stored host: the providers and inventories to which new claims are fitted. A
- * provider that claims still use is kept if the new tree lacks it (host_view_merge()). Claims of
- * schema version 1 get their providers here, after the tree was stored. After a reshape, shifts
- * (StoreShift) move amounts of a claim from one provider and class to another. The function
+ * provider that claims still use is kept if the new tree lacks it (host_view_merge()).
+ * claims_set_providers() then gives claims of schema version 1 their providers. After a reshape,
+ * shifts (StoreShift) move amounts of a claim from one provider and class to another. The function
  * claims_make_shifts() computes them. The function claims_complete() replaces the allocations of
- * one claim by those of its consumer.
+ * one claim by those that its consumer has on this host.
  *
  * A write of the host compares the epoch and the generations of the changed providers. A write of a
- * claim compares the generations of its providers. Each write is retried after a lost race, up to
- * CLAIM_ATTEMPTS_MAX attempts. The host and each claim of version 1 have transactions of their own.
- * A version 1 claim with PCI addresses waits for the first poll, if the caller polls.
+ * claim compares the generations of the providers that it gets. Each write is retried after a lost
+ * race, up to CLAIM_ATTEMPTS_MAX attempts, and then returns -EBUSY. The host, with the shifts, and
+ * each claim of version 1 have transactions of their own: an error keeps those before it. A version
+ * 1 claim with PCI addresses waits for the first poll, if the caller polls.
  *
  * Tests: tests/unit/claims/test-claims.c tests/unit/claims/test-claims-move.c
  *   tests/unit/claims/store/test-schema.c */
@@ -99,7 +100,7 @@ static bool names(const char *text, const char *address)
 }
 
 /* Adds the devices whose addresses are in text, the column "pci" of a claim of schema version 1.
- * Leaves out devices that another claim has, or that no provider counts. */
+ * Leaves out devices that another claim has, that no provider counts, or that are of a set. */
 static int hold_devices(Claims *claims, const char *text, Fit *fit, DeviceList *devices,
                         Error *reterr)
 {
@@ -151,7 +152,8 @@ static int place_claim(Claims *claims, StoreUnplaced *claim, Error *reterr)
 
 /* Places the claims of schema version 1, which hold amounts of the node as a whole, with or without
  * free capacity. A file serves one node, so all of them count here, whatever name they have. Skips
- * a claim that another process placed or released first. */
+ * a claim that another process released first, or that a conflict prevents. Ends with -EEXIST if
+ * another process placed the claim first. */
 static int place_unplaced(Claims *claims, Error *reterr)
 {
         int64_t after = 0;
