@@ -2,11 +2,12 @@
 
 /* Decides when a claim must follow Placement: it is made again with the amounts that another writer
  * has allocated to its guest. The request of a claim that was made of a guest has the amounts of
- * the domain, and its allocations have those of Placement where they are larger. The database
- * therefore needs no column for the amount by which Placement exceeds the domain. Only classes that
- * the host counts are compared. A class that no domain shows is compared only if the claim has none
- * of it outside the root. differs() compares VCPU and PCPU each on its own. The comparisons of
- * sizes use their sum, because a reshape moves amounts between these classes. */
+ * the domain. Its allocations have those of Placement where they are larger, or where no domain
+ * shows the class. The database therefore needs no column for the amount by which Placement exceeds
+ * the domain. Only classes that the host counts are compared. A class that no domain shows is
+ * compared only if it counts no devices and the claim has none of it outside the root. Differences
+ * of VCPU and PCPU are found for each on its own. The comparisons of sizes use their sum, because a
+ * reshape moves amounts between these classes. */
 
 #include "claims/follow.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /* Claims that follow the allocations of another writer. A claim that the agent made of a guest,
- * without writing it to Placement, holds the larger amounts that Placement has of the guest. Nova
+ * without writing it to Placement, holds the larger amounts that Placement has for the guest. Nova
  * can change these amounts at any time, so the comparison is repeated. Pure. */
 
 #include "claims/claim/claim.h"
@@ -14,7 +14,8 @@
  * shows. */
 bool claim_is_placed(const Claim *claim);
 
-/* Returns true if the claim is made again when these allocations change. */
+/* Returns true for a confirmed claim of CLAIM_TYPE_GUEST that is placed, and that no migration took
+ * over. It is made again if claim_must_follow(). */
 bool claim_follows(const Claim *claim);
 
 /* Returns true if the domain has other CPUs or memory than when the claim was made of it. An
@@ -31,6 +32,7 @@ bool claim_must_follow(const Claim *claim, const HostDomain *domain, const HostF
                        const HostView *view, const char *node, const Consumer *placed);
 
 /* Returns the amount of VCPU, PCPU or MEMORY_MB that the claim holds beyond its domain, as that was
- * when the claim was made. 0 for other classes, and for claims that were not made of a guest, that
- * the agent writes, or whose allocations were not read. */
+ * when the claim was made. For VCPU and PCPU it is at most the excess of their sum. 0 for other
+ * classes, and for claims that were not made of a guest, that the agent writes, or whose
+ * allocations were not read. */
 uint64_t claim_beyond_domain(const Claim *claim, const char *resource_class);
