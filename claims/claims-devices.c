@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Chooses devices for a claim on the providers that its request was fitted to. Before the fit,
- * claims_count_devices() limits each provider to its free devices. After the fit,
- * claims_choose_devices() names one device for each unit, except of a set. Both use the same list
- * of taken devices (claims/fit/taken.h), so that the fit and the choice agree. A set of devices
- * gives one partition for all of a claim's amount. Another provider stands for one mediated device
- * type of one device, for PCI functions of one card, or for the functions of a card that become
- * vGPUs. Before the first poll the devices are unknown. If the caller polls (has_devices), a piece
- * on a provider that can be a device's is then rejected (CLAIM_E_NO_CAPACITY). If it never polls,
- * claims name no devices. A choice that fails leaves the devices that it chose before in the list;
- * the caller decides whether they are used. Nothing is written here.
+ * claims_count_devices() limits each provider to its free devices, if facts are known and the
+ * request asks for devices. After the fit, claims_choose_devices() names one device for each unit
+ * of a device class, except of a set. Both use the same list of taken devices (claims/fit/taken.h),
+ * so that the fit and the choice agree. A set of devices gives one partition for all of a claim's
+ * amount. Another provider stands for one mediated device type of one device, for PCI functions of
+ * one card, or for the functions of a card that become vGPUs. Before the first poll the devices are
+ * unknown. If the caller polls (has_devices), a piece on a provider that can be a device's is then
+ * rejected (CLAIM_E_NO_CAPACITY). If it never polls, claims get no devices here. A choice that
+ * fails leaves the devices that it chose before in the list; the caller decides whether they are
+ * used. Nothing is written here.
  *
  * Tests: tests/unit/claims/test-claims-guests.c */
 
@@ -198,7 +199,8 @@ static int choose_functions(Claims *claims, const Provider *provider, const Host
         return r;
 }
 
-/* Chooses a partition of the amount, and adds all of its devices. */
+/* Chooses a partition of the amount, and adds all of its devices. Returns CLAIM_E_NO_CAPACITY with
+ * words, and adds none, if no partition is free. */
 static int choose_partition(Claims *claims, const Provider *provider, const DeviceSet *set,
                             const char *suffix, uint64_t amount, Taken *taken, DeviceList *ret,
                             Error *reterr)

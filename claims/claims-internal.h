@@ -30,9 +30,9 @@ int claims_add_device(DeviceList *list, const Provider *provider, const char *su
 int claims_add_pci(DeviceList *list, const Provider *provider, const char *suffix,
                    const HostPci *pci);
 
-/* Adds a PCI device that a guest has already, and the provider that counts it to the fit. A device
+/* Adds a PCI device of a guest to devices, and the provider that counts it to the fit. A device
  * that this host does not count, such as a network's, is ignored, and so is one of a set. Returns
- * CLAIM_E_CONFLICT if another claim has the device, its card or a part of it. */
+ * CLAIM_E_CONFLICT if a claim has the device, its card or a part of it. */
 int claims_hold_pci(Claims *claims, const HostPci *pci, Fit *fit, DeviceList *devices,
                     Error *reterr);
 
@@ -55,7 +55,8 @@ typedef struct ClaimStart {
  * CLAIM_E_RACE if the caller must retry. */
 int claims_prepare_new(Claims *claims, const ClaimStart *start, Claim **ret, Error *reterr);
 
-/* Adds the devices that claims and guests have, and those that are not clean. */
+/* Adds the devices that claims and (from the first facts on) guests have, and those that are not
+ * clean. */
 int claims_taken(Claims *claims, Taken *ret, Error *reterr);
 
 /* Limits the view to the devices that each provider can still give, for a fit of the request. Adds
@@ -70,8 +71,8 @@ int claims_choose_pci(Claims *claims, const Provider *provider, const char *reso
                       const char *suffix, uint64_t amount, Taken *taken, DeviceList *ret,
                       Error *reterr);
 
-/* Chooses the devices of a fit, piece by piece. Returns CLAIM_E_NO_CAPACITY with words at the first
- * piece that has not enough, or that can be a device's before the first poll; ret keeps the devices
- * that were chosen before. */
+/* Chooses the devices of a fit, piece by piece; none if the caller never polls. Returns
+ * CLAIM_E_NO_CAPACITY with words at the first piece that has not enough, or that can be a device's
+ * before the first poll; ret keeps the devices that were chosen before. */
 int claims_choose_devices(Claims *claims, const ResourceRequest *request, const Fit *fit,
                           Taken *taken, DeviceList *ret, Error *reterr);
