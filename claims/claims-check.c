@@ -3,7 +3,8 @@
 /* Checks existing claims by their domains. The function claims_check_again() completes a claim with
  * devices, identities, cells, host CPUs and the boot. It repeats its attempt after a lost race, and
  * each attempt reads the host again. A device that the claim cannot get does not prevent the other
- * changes.
+ * changes. Providers found again, and each identity, are transactions of their own, and stay if a
+ * later step fails.
  *
  * Tests: tests/unit/claims/test-claims-guests.c tests/unit/claims/test-claims-layout.c */
 
@@ -21,9 +22,9 @@ static const char *suffix_of(const Claim *claim, const Uuid *provider)
         return "";
 }
 
-/* Lists the devices that the claim cannot get. With a domain, the guest's own mdevs are candidates,
- * so only those of claims are taken. Without one, those of all guests and the unclean ones are
- * taken too. So are the chosen ones, which the claim gets for other allocations. */
+/* Lists the devices that the claim cannot get. With a domain, the guest's own devices are
+ * candidates, so only those of claims are taken. Without one, those of all guests and the unclean
+ * ones are taken too. So are the chosen ones, which the claim gets for other allocations. */
 static int take_stock(Claims *claims, const HostDomain *domain, const DeviceList *chosen,
                       Taken *ret, Error *reterr)
 {
@@ -82,7 +83,8 @@ static int name_missing(Claims *claims, const Claim *claim, size_t allocation,
         return MIN(r, 0);
 }
 
-/* Returns true if the claim can get this device of its guest: no other claim has it. */
+/* Returns true if the claim can get this device of its guest: no claim has it, its card or a part
+ * of it. */
 static bool can_name(const Claim *claim, const char *address, const Taken *taken)
 {
         return !claim_has_pci(claim, address) &&
@@ -169,9 +171,9 @@ static int name_missing_pci(Claims *claims, const Claim *claim, size_t allocatio
         return CLAIM_E_NO_CAPACITY;
 }
 
-/* Adds the missing devices of all allocations. Those of a claim that was made for the start of a
- * server stay unnamed until its domain shows them, because Nova chooses them. Returns the largest
- * outcome, so that one missing device does not stop the search for the next. */
+/* Adds the missing devices of all allocations. Those of a claim of CLAIM_TYPE_GUEST, such as one
+ * for the start of a server, stay unnamed until its domain shows them, because Nova chooses them.
+ * Returns the largest outcome, so that one missing device does not stop the search for the next. */
 static int name_all_missing(Claims *claims, const Claim *claim, const HostDomain *domain,
                             DeviceList *ret, Error *reterr)
 {
@@ -220,8 +222,9 @@ static void layout_change_done(LayoutChange *change)
         cpu_set_done(&change->dropped);
 }
 
-/* Compares the layout of a claim with that of its guest. A requested claim keeps all of its host
- * CPUs: with the thread policy "isolate" no domain shows them. */
+/* Compares the layout of a claim with that of its guest. Finds no change without a domain that was
+ * read. A requested claim keeps all of its host CPUs: with the thread policy "isolate" no domain
+ * shows them. */
 static int find_layout_change(const HostView *view, const Claim *claim, const HostDomain *domain,
                               LayoutChange *ret)
 {
@@ -244,8 +247,8 @@ static int find_layout_change(const HostView *view, const Claim *claim, const Ho
         return 0;
 }
 
-/* Returns 1 if the guest has only this claim, so that its layout is the claim's. The layout of a
- * guest with two claims can be that of either. */
+/* Returns 1 if the guest has only this claim, and no migration took it over, so that its layout is
+ * the claim's. The layout of a guest with two claims can be that of either. */
 static int owns_layout(Claims *claims, const Claim *claim, Error *reterr)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };
@@ -279,7 +282,7 @@ static int record_identities(Claims *claims, const Claim *claim, bool *ret_chang
 }
 
 /* Returns true if the host lacks the provider of a device of the claim. Version 0.2.0 did not
- * change it when the provider got another uuid. */
+ * change the device when its provider got another uuid. */
 static bool lacks_provider(const HostView *view, const Claim *claim)
 {
         size_t index;
