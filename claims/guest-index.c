@@ -4,11 +4,12 @@
  * keys by uuid, which point to claims and guests (domains and processes). It also has sorted arrays
  * of mdevs and PCI addresses, which the caller searches. A claim has a key for its consumer, and
  * one for its guest if a migration took it over. Keys of claims with one uuid are in the order of
- * claim ids. Everything that keys point to is borrowed, and must live as long as the index. The
- * look-ups of claims and guests find nothing in an index that was not made. The caller sorts
- * the consumers, but the claims can have any order. Nothing in the index is updated: a change of
- * claims or guests needs a new one. A look-up is a binary search, and cannot fail. Sizes of guests
- * are compared as the sum of VCPU and PCPU, and MEMORY_MB. */
+ * claim ids. Everything that the arrays point to is borrowed, and must live as long as the index.
+ * If guest_index_make() fails, or was not called on a zeroed index, the look-ups of claims and
+ * guests find nothing. The caller sorts the consumers, but the claims can have any order. Nothing
+ * in the index is updated: a change of claims or guests needs a new one. A look-up is a binary
+ * search, and cannot fail. Sizes of guests are compared as the sum of VCPU and PCPU, and
+ * MEMORY_MB. */
 
 #include "claims/guest-index.h"
 

@@ -15,8 +15,9 @@
  *   gone       Placement was read, and the consumer has nothing here. Reconcile ends the claim of
  *              such a consumer if no guest of it is here, no write of it is pending, and no
  *              migration took it over. A claim that has expired, or whose guest was missed for the
- *              grace below, ends with a pending write, too. The audit ends a claim only if the
- *              consumer is elsewhere.
+ *              grace below, ends with a pending write, too. Reconcile never ends a pending claim,
+ *              or one that is newer than the poll. The audit ends a claim only if the consumer is
+ *              elsewhere.
  *   migration  A consumer whose type is MIGRATION or unknown, and that no guest here has. It can
  *              hold what a guest of the same project had here. Reconcile compares amounts of a
  *              claim (claims/resize-pair.h), or CPUs and memory of a guest. The audit compares
@@ -30,7 +31,7 @@
  * claim_expiry_time. If that is 0, the grace of a missed guest never ends, and each other grace is
  * 300 s:
  *
- *   since the claim's guest was missed    reconcile: the claim stays
+ *   since the claim's guest was missed    reconcile: the confirmed claim stays
  *   since a pair of claims was found      reconcile: the pair is not listed
  *   since the claim was made              audit: no finding about lost allocations or two claims
  *   since the consumer's state was seen   audit: no finding, or no remedy
@@ -78,14 +79,14 @@ typedef struct GuestIndex {
         size_t n_mdevs, n_pci;
 } GuestIndex;
 
-/* Sorts the claims, guests and devices, so that a look-up costs no pass over all of them.
- * guest_index_done() is needed also after -ENOMEM. It zeroes the members that the caller set,
- * too. */
+/* Sorts the keys of claims, guests and devices, so that a look-up costs no pass over all of them.
+ * Returns -ENOMEM on failure. guest_index_done() is needed then, too. It also zeroes the members
+ * that the caller set. */
 int guest_index_make(GuestIndex *index);
 void guest_index_done(GuestIndex *index);
 
-/* Returns a claim of the consumer by its place in the order of ids: 0 is the first one, and 1 the
- * second one of a resize on this host. NULL if there is none. */
+/* Returns a claim of the consumer by its place in the order of ids: 0 is the oldest one, and 1 the
+ * other one of a resize on this host. NULL if there is none. */
 const Claim *guest_index_claim(const GuestIndex *index, const Uuid *consumer, size_t place);
 
 /* Returns true if the guest has a claim: its own, or one that a migration took over from it. but: a
