@@ -3,9 +3,9 @@
 /* Decides which claim of a resize is over, by three kinds of evidence: the domain, Placement and
  * the migrations, in this order. The domain and Placement each name the claim of the two that they
  * contradict, or none. A claim is over only if both name it, or Placement alone if the domain
- * agrees with both claims. It is not over if a consumer can be the migration of this claim. If they
- * do not name the same claim, the migrations of both claims are searched. Missing data, such as no
- * answer about the consumer, leave the pair open. */
+ * agrees with both claims. The named claim is not over if a consumer can be its migration. If
+ * domain and Placement do not name the same claim, migrations of both claims are searched for, and
+ * neither is over. Missing data, such as no answer about the consumer, leave the pair open. */
 
 #include "claims/resize-pair.h"
 

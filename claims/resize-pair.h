@@ -4,7 +4,7 @@
 /* Decides which of two claims of one consumer is over. Pure.
  *
  * A guest that is resized on its own host has two claims: the first one, and the resize target.
- * After the resize was confirmed or reverted, one of them holds devices for no guest. A claim is
+ * After the resize was confirmed or reverted, one of them holds resources for no guest. A claim is
  * over only if three kinds of evidence agree:
  *
  *   The domain has the resources of the other claim, and not those of this claim.
@@ -12,6 +12,7 @@
  *   Migrations: no consumer of the same project that can be a migration, and has no requested
  *   claim, has on a provider of this claim the claim's amount of a class.
  *
+ * If the domain agrees with neither claim, its amounts and numbers of devices are compared instead.
  * If the domain agrees with both claims, Placement and the migrations decide. The domain does so if
  * the claims differ only in classes that no domain shows (DISK_GB), or in amounts that a flavor
  * allocates beyond the domain.
