@@ -2,14 +2,15 @@
 
 /* Compares a claim with its guest: amounts, devices, and then cells and CPUs. Each difference adds
  * a problem, with three exceptions. Only the first difference is added of the guest CPUs, of the
- * other pinned host CPUs, and of each cell. The function reconcile_check_devices() compares the
- * devices of both with those of the host. Its problems are devices that are gone, other or missing
- * vGPU types, and other devices at the addresses. A guest has up to two definitions: the one that
- * runs, and the persistent one, which its next start uses. The claim must have each mdev of either
- * one, and each PCI device that this host offers. The text of a problem contains only values that
- * stay equal while the problem lasts, because texts identify problems. Amounts of 0 in a claim are
- * not compared, because the host might not count the class. Only cells and guest CPUs of the
- * claim's layout are compared with the guest's.
+ * other pinned host CPUs, and of each cell. A claim with allocations of another writer can have
+ * more CPUs and memory than its guest. The function reconcile_check_devices() compares the devices
+ * of both with those of the host. Its problems are devices that are gone, other or missing vGPU
+ * types, and other devices at the addresses. A guest has up to two definitions: the one that runs,
+ * and the persistent one, which its next start uses. The claim must have each mdev of either one,
+ * and each PCI device that this host offers. The text of a problem contains only values that stay
+ * equal while the problem lasts, because texts identify problems. Amounts of 0 in a claim are not
+ * compared, because the host might not count the class. Only cells and guest CPUs of the claim's
+ * layout are compared with the guest's.
  *
  * Tests: tests/unit/claims/test-reconcile.c tests/unit/claims/test-follow.c */
 
@@ -389,8 +390,8 @@ static const VgpuCard *find_card(const HostFacts *facts, const char *address,
         return NULL;
 }
 
-/* Compares the vGPU types of claimed functions with those of the hardware. Before its guest starts,
- * a function can lack its type. */
+/* Compares the vGPU types of claimed functions with those of the hardware. While no guest of the
+ * claim runs, a function can lack its type. */
 static int compare_types(const Pair *pair)
 {
         for (size_t i = 0; i < pair->claim->n_devices; i++) {
