@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Compares each claim once, with its guest or without one, and then visits each domain without a
- * claim. For a new database it first adds actions that create claims of consumers
- * (RECONCILE_PLACE), or asks for the read that they need. At the end it sorts the actions, and
- * lists providers with too much usage, if it gets a view of the host. Each comparison adds actions
- * and problems, and changes nothing else. The memory has items of confirmed claims without a guest,
- * and of claims with a resize target beside them. It also has items of claims whose guest was
- * resized or has fewer devices. The next call gets the memory. Only reconcile_make() replaces it,
- * at its end, so a failure leaves it unchanged. All times come from the start of the poll, not from
- * the clock. */
+/* Visits each claim once, with its guest or without one, and then each domain without a claim. For
+ * a new database it first adds actions that create claims of consumers (RECONCILE_PLACE), or asks
+ * for the read that they need. At the end it sorts the actions, and lists providers with too much
+ * usage, if it gets a view of the host. A visit adds actions, problems and items of the next
+ * memory, or asks for all consumers, and changes nothing else. The memory has items of confirmed
+ * claims without a guest that stay, and of claims with a resize target beside them. It also has
+ * items of claims whose guest was resized or has fewer devices. The next call gets the memory. Only
+ * reconcile_make() replaces it, at its end, so a failure leaves it unchanged, and the result empty.
+ * All times come from the start of the poll, not from the clock. */
 
 #include "claims/reconcile.h"
 
@@ -91,7 +91,8 @@ static bool is_gone(ConsumerPlace place)
         return place == CONSUMER_ELSEWHERE || place == CONSUMER_NOWHERE;
 }
 
-/* Returns true if another writer decides which allocations the claim's consumer has. */
+/* Returns false if the age alone can end the claim: there is no Placement, the agent wrote the
+ * allocations, or with started_only the claim was made of its guest alone. */
 static bool is_placed_by_other(const Work *work, const Claim *claim)
 {
         return work->input->access != RECONCILE_NO_PLACEMENT &&
@@ -99,9 +100,9 @@ static bool is_placed_by_other(const Work *work, const Claim *claim)
                !(work->input->started_only && claim_is_of_guest_alone(claim, true));
 }
 
-/* Returns true if Placement must have had allocations of the claim. If it has none now, another
- * writer removed them. False while a write is pending, and while a migration owns the claim: the
- * migration can return its allocations to the guest. */
+/* Returns true if Placement should have had allocations of the claim. If it has none now, another
+ * writer removed them. False while the claim or its write is pending, and while a migration owns
+ * the claim: the migration can return its allocations to the guest. */
 static bool was_reported(const Claim *claim)
 {
         return uuid_empty(&claim->guest) && (claim->write_state == CLAIM_WRITE_NONE ||
@@ -197,8 +198,8 @@ static bool can_be_in_build(const Work *work, const Guestless *guestless)
                 host_facts_has_folder(work->input->facts, &guestless->claim->consumer));
 }
 
-/* Returns true if the claim must end: Placement lost its allocations, or its age decides. False
- * for a recent claim. */
+/* Returns true if the claim must end: Placement has no allocations of it here, and was_reported()
+ * or its age allows the end, or its age alone decides. False for a recent claim. */
 static bool is_over(const Work *work, const Guestless *guestless)
 {
         if (is_recent(work, guestless->claim))
@@ -230,8 +231,8 @@ static const char *reason_of(const Guestless *guestless)
         return "orphan: its guest is gone, and it has no allocations in Placement";
 }
 
-/* Returns true if Placement can be asked about the claim again. The pause grows with the time
- * without a guest, up to the expiry time. */
+/* Returns true if Placement can be asked about the claim again. The pause grows with the time of
+ * the difference, up to the expiry time if claims expire. */
 static bool is_due(const Work *work, const ReconcileMissing *missing)
 {
         uint64_t now = work->now_usec, asked = missing->asked_usec,
@@ -255,8 +256,8 @@ static bool must_be_read(const Work *work, const Guestless *guestless)
 }
 
 /* Handles a claim without a guest: ends it, asks Placement about it, extends it, or remembers since
- * when its guest is missing. stopped: it has a guest that is off, and that holds nothing while it
- * is off. */
+ * when its guest is missing. A pending claim, and without Placement an unconfirmed one, is left
+ * alone. stopped: it has a guest that is off, and that holds nothing while it is off. */
 static int handle_guestless(Work *work, const Claim *claim, bool stopped)
 {
         const Guestless guestless = make_guestless(work, claim, stopped);
@@ -425,8 +426,8 @@ static const Claim *find_target(const Work *work, const Claim *first)
         return NULL;
 }
 
-/* Returns true for a claim that its caller got and that has not expired. It is kept, because the
- * caller can still write Placement. */
+/* Returns true for an unconfirmed claim that has not expired. It is kept, because the caller that
+ * got it can still write Placement. */
 static bool is_promised(const Work *work, const Claim *claim)
 {
         return claim->state == CLAIM_STATE_CLAIMED &&
@@ -490,8 +491,8 @@ static int ask_about_pair(Work *work, ReconcileMissing *pair)
         return 0;
 }
 
-/* Judges the two claims of a resize. A verdict needs a complete read of Placement. Without one,
- * the function asks, and lists a pair that is old. */
+/* Judges the two claims of a resize. A verdict needs a complete read of Placement; without one, the
+ * function asks. A pair that stays is listed once it is old. */
 static int inspect_pair(Work *work, const Claim *first, const Claim *target,
                         const HostDomain *domain)
 {
@@ -528,9 +529,9 @@ static bool is_confirmed_by(const Work *work, const Claim *claim, const HostDoma
                                             strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0);
 }
 
-/* Handles a claim whose guest is here. Any claim but a claimed one is compared with its guest, if
- * that can be read. Without Placement, the database ends claims that expired, so one whose guest
- * cannot be read is extended. */
+/* Handles a claim whose guest is here. A pending or confirmed claim is compared with its guest, if
+ * the guest can be read and has no other claim. Without Placement, the database ends claims that
+ * expired, so one whose guest cannot be read is extended. */
 static int handle_guest(Work *work, const Claim *claim, const HostDomain *domain)
 {
         const Claim *target = domain->unread ? NULL : find_target(work, claim);
@@ -554,7 +555,8 @@ static int handle_guest(Work *work, const Claim *claim, const HostDomain *domain
 }
 
 /* Returns 1 if the claim must get the cells of its guest, or hold other host CPUs for the guest's
- * threads, or -ENOMEM. Returns 0 if the guest has two claims: its layout can be that of either. */
+ * threads, or -ENOMEM. Returns 0 if the guest has two claims, whose layout it can be, if a
+ * migration took the claim over, or if the guest cannot be read. */
 static int must_be_laid_out(const Work *work, const Claim *claim, const HostDomain *domain)
 {
         _cleanup_(cpu_set_done) CpuSet missing = CPU_SET_INIT, left = CPU_SET_INIT;
@@ -595,8 +597,8 @@ static int must_check(const Work *work, const Claim *claim, const HostDomain *do
         return domain ? must_be_laid_out(work, claim, domain) : 0;
 }
 
-/* Handles a confirmed claim that was made of a guest alone, whose allocations were not read yet:
- * completes it from an answer, or asks for one. */
+/* Handles a confirmed claim that was made of a guest, that the agent does not write, and whose
+ * allocations were not read yet: completes it from an answer, or asks for one. */
 static int inspect_unread(Work *work, const Claim *claim)
 {
         if (work->input->access == RECONCILE_NO_PLACEMENT || claim->was_read ||
@@ -705,9 +707,10 @@ static bool is_move_of(const Work *work, const Consumer *consumer, const HostDom
                size.memory_mb == domain->memory_mb;
 }
 
-/* A guest can be moving to another host. For each such guest, marks one consumer that can be its
- * migration. place_consumers() makes no claim of this consumer, because the claim of the guest
- * counts its amounts. A guest that is off and gets no claim needs its devices if it comes back. */
+/* A guest can be moving to another host. For each such guest, marks at most one consumer that can
+ * be its migration. Then place_consumers() makes no claim of this consumer, because the claim of
+ * the guest counts its amounts. A guest that is off and gets no claim needs its devices if it comes
+ * back. */
 static void mark_migrations(const Work *work, bool *counted)
 {
         for (size_t i = 0; !work->input->recorded && i < work->input->facts->n_domains; i++)

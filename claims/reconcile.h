@@ -6,12 +6,14 @@
  *
  *   READ      The caller reads a consumer's allocations, and calls again with the answer.
  *   ADOPT     A guest without a claim gets one that is made of its domain.
- *   COMPLETE  A claim that was made of a guest, before its allocations were read, gets these.
+ *   COMPLETE  A confirmed claim that was made of a guest, before its allocations were read, gets
+ *             these, unless the agent writes them.
  *   RELEASE   A claim ends if its guest is not here, and its consumer has nothing on this host:
  *             poll and Placement agree. With a pending write it must be old, too. Where Placement
  *             does not decide, it ends by age: unconfirmed and expired, or confirmed and without
- *             its guest for the expiry time. A pending claim never ends here. On a host without
- *             Placement, the database ends unconfirmed claims.
+ *             its guest for the expiry time. A pending claim never ends here, and a recent one
+ *             only after a later poll. On a host without Placement, the database ends unconfirmed
+ *             claims.
  *   BOTH      RELEASE and ADOPT replace a claim that was made of a guest. The guest was resized,
  *             and Placement has at least its amounts. Or another writer changed the amounts in
  *             Placement, or took devices away, which the claim follows. They also replace any claim
@@ -28,10 +30,11 @@
  *             guest, or holds other host CPUs than the guest's threads use. For the layout, the
  *             guest must have no other claim.
  *
- * A guest is a domain that is defined or runs (with started_only: that runs). The guest and its
- * claim have the same uuid. The expiry time counts from the first poll that missed the guest. So a
- * guest keeps its claim if its domain is undefined and defined again, or if the agent was off. It
- * loses the claim earlier if Placement shows that its consumer has nothing here.
+ * A guest is a domain that is defined or runs (with started_only: that runs). The guest and the
+ * consumer of its claim have the same uuid, unless a migration took the claim over. For a confirmed
+ * claim, the expiry time counts from the first poll that missed the guest. So a guest keeps its
+ * claim if its domain is undefined and defined again, or if the agent was off. It loses the claim
+ * earlier if Placement shows that its consumer has nothing here.
  *
  * Age alone does not prove that a claim is unused, because a build can be slow. So Placement is
  * asked first, and claims that cannot be checked now stay unchanged. The exceptions are named
@@ -39,9 +42,9 @@
  * end, was not completed or might follow, and for a guest that is adopted. It is also for a
  * confirmed claim without its guest, for two claims of a resize, and for a new claim database.
  * After a rejection without capacity (urgent) it is asked at once about all claims without a guest
- * that its answer could end. If the claim stays, the pauses between questions grow. A pause is as
- * long as the guest was missing at the last question, and at most the expiry time, if claims
- * expire.
+ * that its answer could end. If a confirmed claim stays, the pauses between questions about it
+ * grow. A pause is as long as the guest was missing at the last question, and at most the expiry
+ * time, if claims expire.
  *
  * Allocations in Placement do not keep a claim whose allocations the agent wrote, or whose guest
  * releases everything while it is off. Such a claim ends by age. On a host without Placement, age
@@ -53,11 +56,11 @@
  *
  * A guest that is resized on its own host has two claims (claims/resize-pair.h). They are compared
  * with a complete read of Placement. One of them ends if guest and Placement contradict it, and no
- * migration can own it. A yielded claim that has not expired stays. The read is repeated with the
- * same pauses.
+ * migration can own it. An unconfirmed claim that has not expired stays. The read is repeated with
+ * the same pauses.
  *
  * A claim that a migration took over still belongs to its guest, on any host. The guest is not
- * adopted, and the claim is no orphan.
+ * adopted, and a confirmed claim is no orphan. An unconfirmed one is treated as any other.
  *
  * Every other difference is a problem: it is shown to the operator, and nothing is changed. */
 
@@ -145,9 +148,10 @@ typedef struct ReconcileInput {
         const char *boot_id;
         uint64_t expiry_usec; /* 0: claims never expire, and there are no orphans */
         bool started_only;    /* guests claim when they start: a guest that is off holds nothing,
-                                 except by a claim that a caller asked for */
-        const Uuid *away; /* guests that other hosts have now: none of them is adopted while it is
-                             off */
+                                 except by a claim that a caller asked for, or that another writer
+                                 placed */
+        const Uuid *away; /* guests that other hosts have now: one that is off is adopted only after
+                             the loss of the database (reconcile_adopts()) */
         size_t n_away;
         ReconcileAccess access;
         const ConsumerRead *answers; /* sorted by consumer */
@@ -167,8 +171,8 @@ typedef struct ReconcileInput {
                         * identify their guest themselves are compared */
 } ReconcileInput;
 
-/* Returns true if a guest that has no claim gets one. One that is off gets none if another host has
- * it, or with started_only. But the first complete read for a new claim database adopts it if
+/* Returns true if a guest that has no claim gets one. A guest that is off gets none if another host
+ * has it, or with started_only. But the first complete read for a new claim database adopts it if
  * another writer's allocations of it are here. */
 bool reconcile_adopts(const ReconcileInput *input, const HostDomain *domain);
 
