@@ -18,8 +18,8 @@ bool claim_is_placed(const Claim *claim);
  * over. It is made again if claim_must_follow(). */
 bool claim_follows(const Claim *claim);
 
-/* Returns true if the domain has other CPUs or memory than when the claim was made of it. An
- * amount that the claim does not have is not compared. */
+/* Returns true if the domain has other CPUs or memory than the claim's request, or than its
+ * allocations if the request names none. An amount that the claim does not have is not compared. */
 bool claim_was_resized(const Claim *claim, const HostDomain *domain);
 
 /* Returns true if Placement has another amount of a class that counts no devices than the claim,
