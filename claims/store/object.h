@@ -29,7 +29,7 @@ struct Claims {
         bool has_turn;  /* the write lock is taken: a write transaction is open that the next write
                            ends */
         bool in_group;  /* the writes are parts of the transaction of claims_begin_group() */
-        HostView *view; /* view of the last read; NULL: none yet */
+        HostView *view; /* view of the last read; NULL: none yet, or the last read failed */
         const EventAuthor *author; /* borrowed; NULL: this program */
         char *host, *node;         /* texts of new claims */
         char boot_id[SD_ID128_STRING_MAX];
@@ -102,7 +102,7 @@ int store_insert(Claims *claims, const StoreClaim *claim, const Fit *fit, Claim 
                  Error *reterr);
 
 /* Gives an unplaced claim its allocations, possibly none, and its devices. Returns CLAIM_E_RACE,
- * CLAIM_E_NOT_FOUND or CLAIM_E_CONFLICT. */
+ * CLAIM_E_NOT_FOUND or CLAIM_E_CONFLICT, or -EEXIST if another process placed the claim. */
 int store_place(Claims *claims, const StoreUnplaced *claim, const Fit *fit, Error *reterr);
 
 /* Replaces the allocations of a living claim by those of fit, for the group without a suffix. Its
