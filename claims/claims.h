@@ -132,7 +132,7 @@ int claims_explain(Claims *claims, const ResourceRequest *request, bool writes,
  *                        devices of a set that are no partition. PCI devices that the host does not
  *                        count are left out without a conflict. But ret_claim is not set if nothing
  *                        can be counted, or if the guest has a claim already.
- *   Below 0, as -EBUSY   It has no claim.
+ *   Below 0 (-EBUSY, …)  It has no claim.
  *
  * A domain with devices needs claims_set_facts() before. */
 int claims_adopt(Claims *claims, const HostDomain *domain, Claim **ret_claim, Error *reterr);

@@ -5,11 +5,10 @@
  * of mdevs and PCI addresses, which the caller searches. A claim has a key for its consumer, and
  * one for its guest if a migration took it over. Keys of claims with one uuid are in the order of
  * claim ids. Everything that the arrays point to is borrowed, and must live as long as the index.
- * If guest_index_make() fails, or was not called on a zeroed index, the look-ups of claims and
- * guests find nothing. The caller sorts the consumers, but the claims can have any order. Nothing
- * in the index is updated: a change of claims or guests needs a new one. A look-up is a binary
- * search, and cannot fail. Sizes of guests are compared as the sum of VCPU and PCPU, and
- * MEMORY_MB. */
+ * In a zeroed index, and after a failure of guest_index_make(), the look-ups of claims and guests
+ * find nothing. The caller sorts the consumers, but the claims can have any order. Nothing in the
+ * index is updated: a change of claims or guests needs a new one. A look-up is a binary search, and
+ * cannot fail. Sizes of guests are compared as the sum of VCPU and PCPU, and MEMORY_MB. */
 
 #include "claims/guest-index.h"
 
