@@ -60,7 +60,7 @@ static bool is_no_gain(const HttpLane *lane, uint64_t usec)
                usec * (lane->base_limit + lane->limit) > lane->base_usec * 2 * lane->base_limit;
 }
 
-/* Ends a window in which each answer took usec. */
+/* Ends a window in which the server needed usec for each answer, on average. */
 static void judge(HttpLane *lane, size_t max, uint64_t usec, uint64_t now_usec)
 {
         if (is_no_gain(lane, usec)) {

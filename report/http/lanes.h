@@ -4,22 +4,23 @@
 /* Decides how many requests are sent to a server at a time. Pure.
  *
  * No server announces how many requests at a time raise its throughput, so this is measured. Reads
- * and writes have a limit each, because they take different times. A limit is one at first. The
- * measured value is the time of an answer divided by the number of requests under way. It is
- * measured over a window of answers beside as many requests as the limit, then the limit is
- * doubled, up to the maximum, and measured again. The new connections are given back if they do not
- * raise the answers per second by half of their share: more requests at a time than a server can
- * serve only cost it CPU. After such a refusal, or at the maximum, the limit stays for a minute.
- * Then the measurement begins at half of it, so that a limit also shrinks with the server. A pause
- * ends a measurement, because requests of another kind follow it.
+ * and writes have a limit each, because they take different times; each limit counts all requests
+ * under way. A limit is one at first. The measured value is the time of an answer divided by the
+ * number of requests under way. It is measured over a window of answers beside at least as many
+ * requests as the limit, then the limit is doubled, up to the maximum, and measured again. The new
+ * connections are given back if they do not raise the answers per second by half of their share:
+ * more requests at a time than a server can serve only cost it CPU. After such a refusal, or at the
+ * maximum, nothing is measured for a minute. Then the measurement begins at half of the limit, so
+ * that a limit also shrinks with the server. After a pause of a second a measurement starts again
+ * at its last measured limit, because requests of another kind follow.
  *
  * Some servers give each connection a worker for as long as it is open. A request on one connection
  * more than there are workers stalls, even if all other connections are idle. So a request that
  * waits long for its first byte on a new connection, while other connections are served, is a sign
- * of such a crowd. Then http.c closes idle connections; both limits shrink to the served
- * connections and stay for a minute.
+ * of such a crowd. Then http.c closes idle connections; both limits shrink to at most the number of
+ * served and idle connections, and stay for a minute.
  *
- * After a failed write the limit of writes is one for a minute, because a database without
+ * After a 5xx to a write the limit of writes is one for a minute, because a database without
  * concurrent writes fails one of two. */
 
 #include "base/macros.h"
@@ -32,8 +33,8 @@ typedef struct HttpLane {
         uint64_t sum_usec;  /* sum of the times for each answer in this window */
         size_t n_answers;   /* answers that count since the limit changed, with those before the
                                window */
-        uint64_t last_usec; /* time of the last answer that was measured */
-        uint64_t closed_until_usec; /* end of the minute without measurement; 0: it is over */
+        uint64_t last_usec; /* time of the last answer that counted */
+        uint64_t closed_until_usec; /* end of the minute without measurement; 0: not closed */
 } HttpLane;
 
 /* max is at least 1. At first each limit is 1, and the rest is 0. */

@@ -12,14 +12,15 @@
  * request, mostly to a time-out that never happens.
  *
  * A connection that curl keeps for the next request keeps its event source until curl closes it.
- * Any event before that counts as the end of the connection. The handler then switches the source
- * off, and curl notices the end when it uses the connection next. Other sockets belong to the
- * resolver, or to connections that were never complete. Curl does not report when it closes them.
- * So their source is freed when curl stops watching them, before another file has the same number.
+ * Any event while no request uses the connection counts as its end. The handler then switches the
+ * source off, and curl notices the end when it uses the connection next. Other sockets belong to
+ * the resolver, or to connections that were never complete. Curl does not report when it closes
+ * them. So their source is freed when curl stops watching them, before another file has the same
+ * number.
  *
  * sd-event switches off a handler that returns a negative value, so each handler here returns 0. A
- * callback of curl that fails breaks the whole multi handle. Then every transfer ends once, and the
- * loop does nothing more.
+ * callback of curl that fails breaks the whole multi handle. Then ended runs once, with easy NULL,
+ * for all handles that are left, and http_loop_add() returns -EIO.
  *
  * Tests: tests/unit/report/http/test-http.c tests/unit/report/http/test-queue.c */
 
@@ -341,8 +342,8 @@ HttpLoop *http_loop_free(HttpLoop *loop)
         return NULL;
 }
 
-/* Begins the work that curl wants done now. A handle that ends thereby is reported later, from the
- * loop (on_soon()). */
+/* Begins the work that curl wants done now. A handle that ends thereby, or a failure, is reported
+ * later, from the loop (on_soon()). */
 static void begin(HttpLoop *loop)
 {
         int running = loop->n_handles;

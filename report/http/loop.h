@@ -13,10 +13,10 @@ typedef struct HttpLoop HttpLoop;
 
 /* Makes a loop. max_connections limits only the connections that curl keeps for later handles: the
  * caller limits the handles. ended reports a handle that ended and was removed. With easy NULL the
- * multi handle itself broke. Then every handle has failed with code, and the loop must be replaced.
- * This callback must not free the loop. The other one, settled, runs last at each wake-up of the
- * loop in which curl was called, after ended. settled can free the loop. Returns -ENOMEM or the
- * errno of sd-event. */
+ * multi handle itself broke. Then every handle that was not reported yet has failed with code, and
+ * the loop must be replaced. ended must not free the loop. The other callback, settled, runs last
+ * at each wake-up of the loop in which curl was called, after ended. settled can free the loop.
+ * Returns -ENOMEM or the errno of sd-event. */
 int http_loop_new(HttpLoop **ret, sd_event *event, uint64_t max_connections,
                   void (*ended)(CURL *easy, CURLcode code, void *userdata),
                   void (*settled)(void *userdata), void *userdata);
@@ -28,8 +28,8 @@ DEFINE_CLEANUP(HttpLoop *, http_loop_free);
 int http_loop_add(HttpLoop *loop, CURL *easy);
 void http_loop_remove(HttpLoop *loop, CURL *easy);
 
-/* Counts the connections that no request uses; http_loop_close_idle() closes them. The server
- * notices the end when it reads. If a request has just begun to use such a connection, curl sends
- * the request again. */
+/* Counts the open connections that no request uses; http_loop_close_idle() shuts them down. The
+ * server notices the end when it reads. If a request has just begun to use such a connection, curl
+ * sends the request again. */
 size_t http_loop_count_idle(const HttpLoop *loop);
 void http_loop_close_idle(HttpLoop *loop);
