@@ -2,9 +2,9 @@
 
 /* Parses the endpoint of a service. An endpoint is split into the parts that requests need: curl
  * connects to the origin or the socket, and the prefix is put in front of every path. Curl parses a
- * URL of http, so that this check and the later connection agree about it. Text of a rejected URL
- * is quoted only after the check for a password; the path of a socket is quoted without one.
- * Pure. */
+ * URL of http or https, so that this check and the later connection agree about it. Text of a
+ * rejected URL is quoted only after the check for a password; the path of a rejected socket is
+ * quoted without that check. A failure leaves the result unchanged. Pure. */
 
 #include "report/http/endpoint.h"
 

@@ -18,6 +18,6 @@ typedef struct HttpEndpoint {
 
 void http_endpoint_done(HttpEndpoint *endpoint);
 
-/* Parses an endpoint. The result must be initialised. Rejects a user, password, query or fragment
- * in the URL. Returns -EINVAL with words, or -ENOMEM; ret is then unchanged. */
+/* Parses an endpoint. ret must be initialised. Rejects a user, password, query or fragment in the
+ * URL. Returns -EINVAL with words, or -ENOMEM; ret is then unchanged. */
 int http_endpoint_parse(const char *text, HttpEndpoint *ret, Error *reterr);

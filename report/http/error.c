@@ -4,10 +4,9 @@
  * HttpResult has the endpoint, the fact and, where one is known, a question or advice for the
  * operator. HTTP_E_TLS is a rejected certificate, an unusable file of certificates or keys, or a
  * failed handshake. HTTP_E_BAD_ANSWER is an answer that is too large, is not HTTP, or has an
- * encoding that was not requested. All other failures, also a time-out and the rare codes of TLS,
- * are HTTP_E_UNREACHABLE or -ENOMEM. Codes whose message depends on the failure have a function;
- * the others are rows of a table. Any other code but CURLE_OUT_OF_MEMORY is HTTP_E_UNREACHABLE with
- * curl's text. Pure. */
+ * encoding that was not requested. CURLE_OUT_OF_MEMORY is -ENOMEM. All other failures, also a
+ * time-out and the rare codes of TLS, are HTTP_E_UNREACHABLE. Codes whose message depends on the
+ * failure have a function; others are rows of a table, or have curl's text. Pure. */
 
 #include "report/http/error.h"
 

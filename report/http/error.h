@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Translates a CURLcode into an outcome and a message. No other file does so. */
+/* Translates a CURLcode into an HttpResult or -ENOMEM, and a message. No other file does so. */
 
 #include <curl/curl.h>
 
@@ -17,7 +17,8 @@ typedef struct HttpFailure {
         uint64_t connect_timeout_usec, timeout_usec;
         uint64_t max_body_bytes;
         bool unix_socket;
-        bool too_many_lookups; /* look-ups under way: no further one was begun */
+        bool too_many_lookups; /* many threads run, so the look-up was probably rejected
+                                  (exchange.c) */
         bool resolved;         /* an address is known */
         bool reached;          /* the host accepted the connection; TLS can be incomplete */
         bool connected;        /* a connection was complete, with TLS */

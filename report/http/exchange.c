@@ -2,16 +2,17 @@
 
 /* Sets up an easy handle of curl for one request, and collects the answer. An HttpExchange copies
  * its request at the start and gets a handle at its first activation, so a thousand exchanges can
- * wait while few are active. Handles are used again after a success, and no option of a request
- * reaches the next one. The header fields that the product needs, except Retry-After, are kept from
- * the lines that curl passes on. curl_easy_header() is younger than the curl of EL9.
+ * wait while few are active. Handles are used again after an answer of any status, and no option of
+ * a request reaches the next one. The header fields that the product needs, except Retry-After, are
+ * kept from the lines that curl passes on. curl_easy_header() is younger than the curl of EL9.
  *
  * Curl must never wait on the caller's thread. It would in one place: a request that ends during
  * the look-up of its host joins the thread that asks the name servers, which can take minutes. With
  * QUICK_EXIT curl abandons that thread, which ends when the C library gives up. Until then it
- * counts as a task of the service, so no further look-up begins when there are many. Curl before
- * 7.87 has no QUICK_EXIT and blocks the loop; configure warns of it. No proxy is looked up (PROXY
- * ""), and no .netrc, cookie, HSTS or alt-svc file is read, because none is enabled.
+ * counts as a task of the service. When there are many tasks, a request that needs a look-up fails.
+ * Curl before 7.87 has no QUICK_EXIT and can block the loop; configure warns of it. No proxy is
+ * looked up (PROXY ""), and no .netrc, cookie, HSTS or alt-svc file is read, because none is
+ * enabled.
  *
  * Tests: tests/unit/report/http/test-http.c tests/unit/report/http/test-queue.c */
 
@@ -43,8 +44,8 @@
         } while (0)
 
 /* Checks whether the process has at least LOOKUPS_LEFT_MAX threads beside one for each connection.
- * This number means that abandoned look-ups have not ended. Returns false if the number cannot be
- * read. */
+ * A number this high means that abandoned look-ups have not ended. Returns false if the number
+ * cannot be read. */
 static bool too_many_threads(const HttpConfig *config)
 {
         struct stat st;
@@ -74,9 +75,10 @@ static int set_lookup(CURL *easy, const HttpConfig *config, const HttpEndpoint *
         return 0;
 }
 
-/* Makes curl trust the authorities of cafile and no other, and read them for each connection: the
- * file can be replaced in place. Many builds of curl trust a folder of the system, too, unless
- * CAPATH is NULL. A TLS library without such folders refuses that option. */
+/* Makes curl trust the authorities of cafile and no other, or, without cafile, its defaults. Curl
+ * reads them for each connection: the file can be replaced in place. Many builds of curl trust a
+ * folder of the system, too, unless CAPATH is NULL. A TLS library without such folders refuses that
+ * option. */
 static int set_authorities(CURL *easy, const HttpConfig *config)
 {
 #if LIBCURL_VERSION_NUM >= 0x075700
@@ -173,7 +175,7 @@ static int forget_request(CURL *easy)
         return 0;
 }
 
-/* Keeps the handle for another exchange. No multi handle must own it. */
+/* Keeps the handle for another exchange if possible, else frees it. No multi handle must own it. */
 static void give_back_handle(HttpHandles *handles, CURL *easy)
 {
         if (handles->n_idle < ARRAY_SIZE(handles->idle) && forget_request(easy) >= 0)
@@ -249,7 +251,7 @@ int http_exchange_init(HttpExchange *exchange, const HttpRequest *request)
                 return -ENOMEM;
         if (!request->body)
                 return 0;
-        /* Curl cannot wipe its own copy of the body, so curl borrows this one. */
+        /* Curl borrows POSTFIELDS, so the exchange owns this copy. */
         exchange->request_body = secret_alloc(request->body_size + 1);
         if (!exchange->request_body)
                 return -ENOMEM;
@@ -298,8 +300,8 @@ static int set_field(char **value, const char *text, size_t n)
 }
 
 /* Reads a header line, with or without its end; NUL need not follow. A status line starts a new
- * answer, because an interim answer or one of a proxy can precede the last. If a field appears
- * twice, the first one counts. */
+ * answer, because interim answers can precede the last one. If a field appears twice, the first one
+ * counts. */
 static int take_line(HttpExchange *exchange, const char *line, size_t n)
 {
         const char *colon = memchr(line, ':', n);
@@ -391,8 +393,9 @@ int http_exchange_begin(HttpExchange *exchange, HttpHandles *handles, const Http
         return set_request(exchange, endpoint);
 }
 
-/* Returns the last-modified of the answer to a GET; 0 if it is missing or invalid. The parser of
- * curl takes 4 % of the instructions of a small request, and only the time of a read is used. */
+/* Returns the last-modified of the answer to a GET, -1 if it is missing or invalid; 0 for another
+ * method. The parser of curl takes 4 % of the instructions of a small request, and only the time of
+ * a read is used. */
 static time_t read_modified(const HttpExchange *exchange)
 {
         if (strcmp(exchange->method, "GET") != 0)

@@ -2,7 +2,8 @@
 #pragma once
 
 /* One request and its answer, on an easy handle of curl. A handle is set up once and used for one
- * request after another, because making a handle costs a client more than sending a request. */
+ * request after another until one gets no answer, because making a handle costs a client more than
+ * sending a request. */
 
 #include <curl/curl.h>
 
@@ -48,8 +49,8 @@ void http_handles_done(HttpHandles *handles);
 int http_exchange_init(HttpExchange *exchange, const HttpRequest *request);
 
 /* Takes an idle handle or makes one, and sets it up for the exchange, unless the exchange has one.
- * The arguments config and endpoint are the same for all handles and outlive the exchange. The
- * handle gets userdata as its CURLINFO_PRIVATE. -ENOMEM. */
+ * All handles of *handles have the same config and endpoint; config outlives them. The handle gets
+ * userdata as its CURLINFO_PRIVATE. -ENOMEM. */
 int http_exchange_begin(HttpExchange *exchange, HttpHandles *handles, const HttpConfig *config,
                         const HttpEndpoint *endpoint, void *userdata);
 
@@ -59,6 +60,7 @@ int http_exchange_judge(const HttpExchange *exchange, CURLcode code, const HttpC
                         const HttpEndpoint *endpoint, HttpResponse *ret, Error *reterr);
 
 /* Frees the exchange, and wipes the body and headers of the request and the header fields of the
- * answer. handles receives the handle, and keeps it if it has room. It must be NULL after a failure
- * or a cancellation, because curl's multi handle can still own parts of the handle. */
+ * answer. The easy handle goes to *handles, which keeps it if there is room. The argument handles
+ * must be NULL after a failure or a cancellation, because curl's multi handle can still own parts
+ * of the easy handle, and if the endpoint changed. */
 void http_exchange_done(HttpExchange *exchange, HttpHandles *handles);

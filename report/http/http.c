@@ -11,8 +11,9 @@
  * run in curl's queue. So the queue is here.
  *
  * A request can stall at a server that gives each connection a worker. If all workers wait at idle
- * connections, no worker reads the request (report/http/lanes.h). Then idle connections are closed
- * until the request ends, and the lanes shrink. The stalled request itself is not sent again. */
+ * connections, no worker reads the request (report/http/lanes.h). At the sign of it idle
+ * connections are closed until the request ends, and the lanes shrink. The stalled request itself
+ * is not sent again. */
 
 #include "report/http/http.h"
 
@@ -82,8 +83,8 @@ static void init_curl(void)
                              secret_copy, secret_alloc_array);
 }
 
-/* Frees a transfer. Keeps its handle for another one after a success, unless the callback freed the
- * client or the handle has the options of an earlier endpoint. */
+/* Frees a transfer. Keeps its handle for another one after an answer of any status, unless the
+ * callback freed the client or the handle has the options of an earlier endpoint. */
 static HttpTransfer *transfer_free(HttpTransfer *transfer)
 {
         bool is_kept;
@@ -198,7 +199,7 @@ static bool is_stalled(const HttpTransfer *transfer, uint64_t now)
 }
 
 /* Looks for stalled transfers at regular times while transfers are active. If there are some while
- * other connections are served, shrinks the lanes and closes the idle connections. */
+ * other connections are served or idle, shrinks the lanes and closes the idle connections. */
 static int on_watch(sd_event_source *source, uint64_t usec, void *userdata)
 {
         HttpClient *client = userdata;
@@ -209,7 +210,7 @@ static int on_watch(sd_event_source *source, uint64_t usec, void *userdata)
         client->watching = false;
         TAILQ_FOREACH(transfer, &client->active, link)
                 n_standing += is_stalled(transfer, now);
-        /* If no other connection is served, the server is slow or away. */
+        /* If no other connection is served or idle, the server is slow or away. */
         n_served = client->n_active - n_standing + http_loop_count_idle(client->loop);
         if (n_standing > 0 && n_served > 0) {
                 client->n_standing = 0;
@@ -282,7 +283,8 @@ static bool deliver(HttpClient *client, HttpTransfer *transfer)
         return true;
 }
 
-/* Runs one callback. Queued transfers start after it, because it can still take them back. */
+/* Runs one callback. Queued transfers start after the callback, because it can still take them
+ * back. */
 static int on_deferred(sd_event_source *source, void *userdata)
 {
         _cleanup_(transfer_freep) HttpTransfer *transfer = NULL;
@@ -300,7 +302,8 @@ static int on_deferred(sd_event_source *source, void *userdata)
         return 0;
 }
 
-/* Runs the callback of the first transfer that ended at once, without another turn of the loop. */
+/* Runs the callback of the first ended transfer, without another turn of the loop. First closes the
+ * idle connections while a transfer stalls. */
 static void on_settled(void *userdata)
 {
         HttpClient *client = userdata;

@@ -4,15 +4,15 @@
 /* An HTTP client on an sd-event loop, for one service. Only this folder and bench/ use curl.
  *
  * The client keeps connections open and uses them again. It sends as many requests at a time as the
- * server turns out to serve, at most max_connections (report/http/lanes.h); the others wait, reads
- * and writes each in their order. It does not judge answers: every status of a server is an answer.
- * It follows no redirect, uses no proxy, and stores no cookie.
+ * server turns out to serve, at most max_connections (report/http/lanes.h). The others wait; reads
+ * start in their order, and so do writes. It does not judge answers: every status of a server is an
+ * answer. It follows no redirect, uses no proxy, and stores no cookie.
  *
  * All functions belong to the thread of the loop, and none blocks, except with curl before 7.87
  * (exchange.c). A callback never runs from inside http_client_send(). It runs exactly once for each
- * request that is not cancelled. A callback can call every function, http_client_free() too. The
- * client wipes its copies of the bodies and headers of requests and of the header fields of
- * answers, but not the bodies of answers. */
+ * request that http_client_send() accepted and that is not cancelled. A callback can call every
+ * function, http_client_free() too. The client wipes its copies of the bodies and headers of
+ * requests and of the header fields of answers, but not the bodies of answers. */
 
 #include <systemd/sd-event.h>
 
@@ -45,7 +45,8 @@ typedef struct HttpResponse {
 /* Reasons for a missing answer. */
 typedef enum HttpResult {
         HTTP_DONE = 0,
-        HTTP_E_UNREACHABLE = 1, /* no connection, a time-out, an incomplete answer */
+        HTTP_E_UNREACHABLE = 1, /* no connection, a time-out, an incomplete answer, or another
+                                   failure */
         HTTP_E_TLS,             /* an unusable certificate or key, or a failed TLS handshake */
         HTTP_E_BAD_ANSWER,      /* no HTTP, a too large answer, or a wrong encoding */
         _HTTP_RESULT_MAX,
