@@ -5,15 +5,17 @@
  *
  * A token has two times, renew_usec and end_usec, counted from the request for it (asked_usec). All
  * times here are of CLOCK_BOOTTIME, which cannot be set and which counts the time that a host
- * sleeps. From renew_usec on, the next use starts a renewal in the background, and the old token is
- * used until the new one arrives. From end_usec on, the old token is not handed out any more.
+ * sleeps. From renew_usec on, the next use outside of a pause starts a renewal in the background,
+ * and the old token is used until the new one arrives. From end_usec on, the old token is not
+ * handed out any more.
  *
  * After a failure no token is requested until retry_usec, unless auth_ask_at_once() ends the pause,
  * which it does not after Keystone rejected the credential. Usually the pause is a second, or the
  * Retry-After of the answer up to ten minutes. If Keystone rejects the credential, the pause is a
- * minute and doubles each time up to half an hour. Keystone counts such failures and locks
- * accounts. If Placement rejects a new token, no account is locked, and the pause is five seconds
- * and doubles up to a minute.
+ * minute and doubles each time up to half an hour, until Placement accepts a token. Keystone can
+ * count such failures and lock accounts. If Placement rejects a token that it never accepted and
+ * whose renewal was not due, no account is locked. Then the pause is five seconds and doubles up to
+ * a minute.
  *
  * A server that rejects the credential is asked for its version document (GET). A server without
  * one is not Keystone but, for example, a proxy. That is an outage with a pause of five seconds to
@@ -22,8 +24,7 @@
  *
  * Invariants: at most one exchange is under way. A token is used until a new one replaces it or
  * until its end, also if its renewal fails, unless Placement rejects it. Then the token is dropped.
- * If Placement never accepted it and its renewal was not due, a pause precedes the request for the
- * next one, because Placement would probably reject that one too. */
+ * While a doubted endpoint is looked up again, requests wait. */
 
 #include "report/keystone/auth.h"
 
@@ -98,8 +99,8 @@ static bool is_alive(const Auth *auth)
 }
 
 /* Replaces the token and computes its times. The lifetime is Keystone's, counted from the request,
- * so the clocks of the two hosts need not agree. The renewal is due RENEW_EARLY_USEC before the
- * end of the lifetime, or a quarter of it if that is shorter. The token is dropped STOP_EARLY_USEC
+ * so the clocks of the two hosts need not agree. The renewal is due RENEW_EARLY_USEC before the end
+ * of the lifetime, or a quarter of it if that is shorter. The use of the token ends STOP_EARLY_USEC
  * before the end, or an eighth. */
 static void take_token(Auth *auth, KeystoneToken *token)
 {
@@ -182,8 +183,7 @@ static bool is_elsewhere(const HttpResponse *response)
                !json_object_get(body, "versions");
 }
 
-/* Receives the answer to GET of the base URL, after a rejection. Without an answer the rejection
- * counts. */
+/* Receives the answer to GET of the base URL, after a rejection. */
 static void on_version(int result, const HttpResponse *response, const Error *error, void *userdata)
 {
         Auth *auth = userdata;

@@ -4,9 +4,10 @@
  * password is checked in the order address, user, secret, scope. An application credential is
  * checked in the order address, secret, forbidden scope, id or name with a user. The interface of
  * the endpoint is checked last. A password needs exactly one scope: project, domain, system or
- * trust. An application credential needs none, because it has its own. Only one of interface and
- * valid_interfaces can be set. Domains can come from the defaults. Messages name options and quote
- * no value, because a value in the wrong option can be a secret. Pure. */
+ * trust. An application credential must have none, because it has its own. Only one of interface
+ * and valid_interfaces can be set. The domains of user and project can come from the defaults.
+ * Messages name options and quote no value, because a value in the wrong option can be a secret.
+ * Pure. */
 
 #include "report/keystone/config.h"
 

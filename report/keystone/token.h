@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The request POST /v3/auth/tokens and its answer: a token with its catalogue, or a rejection.
- * Pure. The answer can be any text: HTML of a proxy, half of a document, a wrong catalogue. */
+/* The request POST /v3/auth/tokens and its answer: a token with its catalogue, or a failure. Pure.
+ * The answer can be any text: HTML of a proxy, half of a document, a wrong catalogue. */
 
 #include "base/json.h"
 #include "base/string-set.h"
@@ -39,7 +39,8 @@ int keystone_make_token_request(const KeystoneConfig *config, ReporterAuth kind,
 void keystone_token_done(KeystoneToken *token);
 
 /* Reads an answer into ret, which must be initialised and is replaced only on REPORT_DONE.
- * wants_endpoint: the catalogue must have Placement. REPORT_DONE, REPORT_E_UNAUTHORIZED (the
- * credential is rejected), REPORT_E_UNAVAILABLE (every other failure) or -ENOMEM, with words. */
+ * wants_endpoint: the catalogue must have Placement. REPORT_DONE, REPORT_E_UNAUTHORIZED (401 or
+ * 403: the credential is rejected), REPORT_E_UNAVAILABLE (every other failure) or -ENOMEM, with
+ * words. */
 int keystone_read_answer(const KeystoneConfig *config, ReporterAuth kind, bool wants_endpoint,
                          const HttpResponse *response, KeystoneToken *ret, Error *reterr);
