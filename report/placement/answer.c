@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Reads Placement's answers: lists and trees of providers, the parts of one provider, names,
- * usages, allocations and free capacity. Each reader converts JSON into the values of base/. A
- * reader builds its result separately and moves it to ret at the end.
- * placement_read_provider_allocations() and placement_read_consumer() add to ret. Trees are sorted
- * here, parents before children, because Placement guarantees no order.
+ * usages, allocations and free capacity. Each reader converts JSON into values. A reader builds its
+ * result separately and moves it to ret at the end, so a failure leaves ret unchanged. The reader
+ * placement_read_consumer() adds to ret at the end, and placement_read_provider_allocations() also
+ * before a failure. Trees are sorted here, parents before children, because Placement guarantees no
+ * order.
  *
  * The limits on the number of providers, traits, aggregates, inventories and usages protect the
  * sorted arrays of base/, where an insertion moves all later items. The number of classes,
@@ -18,7 +19,8 @@
 #include "base/json.h"
 #include "base/text.h"
 
-/* Limit for a list of names, inventories or usages; Placement's own lists are far shorter. */
+/* Limit for a list of traits, aggregates, inventories or usages; Placement's own lists are far
+ * shorter. */
 #define NAMES_MAX 8192
 
 #define NAME_SHOWN 100 /* bytes of an odd name that are shown */
@@ -57,8 +59,8 @@ static int read_parent(const json_t *object, Uuid *ret, Error *reterr)
 }
 
 /* Makes a name from the first NAME_SHOWN bytes of an odd name, with "?" for characters that cannot
- * be printed, and from the uuid. Only providers of other writers have odd names, so the result is
- * never sent. */
+ * be printed, and from the uuid. The agent gives no provider an odd name, so no new provider gets
+ * the result. */
 static char *make_odd_name(const char *name, size_t n, const Uuid *uuid)
 {
         char shown[NAME_SHOWN + 1];
@@ -486,8 +488,8 @@ int placement_read_consumer(const json_t *body, const Uuid *uuid, Allocations *r
         return 0;
 }
 
-/* Adds the free amounts of one provider: capacity without the used part. Overcommitted use gives
- * 0. */
+/* Adds the free amounts of one provider: capacity without the used part. An amount of 0, also of an
+ * overcommitted class, is left out. */
 static int add_capacity(const json_t *summary, const Uuid *provider, Consumer *free_capacity,
                         Error *reterr)
 {

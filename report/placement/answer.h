@@ -3,7 +3,8 @@
 
 /* Placement's answers as values. Pure. The bodies come from the network. A body of another form
  * gives -EBADMSG with words, and leaves ret unchanged. Only placement_read_provider_allocations()
- * can have added some of the allocations then. A reader can also return -ENOMEM. */
+ * can have added some of the allocations then. A reader can also return -ENOMEM, with the same
+ * effect. */
 
 #include <jansson.h>
 
@@ -11,7 +12,7 @@
 #include "base/provider-tree.h"
 #include "base/resources.h"
 
-/* Limit for the providers in one tree; a larger answer is rejected. */
+/* Limit for the providers in one list; a larger answer is rejected. */
 #define PLACEMENT_PROVIDERS_MAX 8192
 
 typedef struct PlacementProvider {
@@ -76,7 +77,7 @@ int placement_read_provider_allocations(const json_t *body, const Uuid *provider
                                         Error *reterr);
 
 /* Reads the answer to GET /allocations/{consumer} and adds the complete consumer, unless it has no
- * allocations. */
+ * allocations. -EBADMSG if ret has the consumer already. */
 int placement_read_consumer(const json_t *body, const Uuid *uuid, Allocations *ret, Error *reterr);
 
 /* Reads the answer to GET /allocations/{consumer} as a new consumer, which the caller frees. A

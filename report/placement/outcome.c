@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Judges answers: placement_judge() turns status and code into a ReportOutcome with a message. The
- * outcome depends on status and code, on the form of the body, and for a 404 on the path. It never
- * depends on the text (facts G2.12). Only the flag database_locked comes from the text of a 500.
- * Any body is accepted: HTML of a proxy, nothing, half of a document. Each 2xx is REPORT_DONE; the
- * session checks its body. The other functions answer questions about an outcome: whether other
- * requests would fail too, whether a write was done, which of two outcomes is worse. One table has
- * the properties of each outcome.
+ * outcome depends on status and code, on the form of the body, and on method and path of the
+ * request. The outcome never depends on the text (facts G2.12). Only the message and the flag
+ * database_locked of a 500 use the text. Any body is accepted: HTML of a proxy, nothing, half of a
+ * document. Each 2xx is REPORT_DONE; the session checks its body. The other functions answer
+ * questions about an outcome: whether other requests would fail too, whether Placement cannot be
+ * read, whether a write was done, which of two outcomes is worse. One table has most properties of
+ * the outcomes.
  *
  * Tests: tests/unit/report/placement/test-outcome.c tests/unit/report/placement/test-error.c */
 
@@ -126,8 +127,9 @@ static void copy_member(const json_t *object, const char *key, char *text, size_
         snprintf(text, size, "%s", value ? value : "");
 }
 
-/* Copies the detail without its fixed first sentence, which ends with an empty line. A run of white
- * space becomes one blank. Full stops at the end are removed, and the text is cut at size. */
+/* Copies the detail without its fixed first sentence, which ends with an empty line, if text
+ * follows. A run of white space becomes one blank. Full stops at the end are removed, and the text
+ * is cut at size. */
 static void copy_detail(const char *from, char *to, size_t size)
 {
         const char *news = strstr(from, "\n\n");

@@ -12,14 +12,15 @@ typedef struct PlacementRequest PlacementRequest;
 /* Outcomes other than 0 (done). A negative result is a local failure, for example -ENOMEM. */
 typedef enum ReportOutcome {
         REPORT_DONE = 0,
-        REPORT_E_UNREACHABLE = 1, /* no connection, a time-out, an incomplete answer: retry later */
+        REPORT_E_UNREACHABLE = 1, /* no connection, a time-out, an incomplete answer, a failure of
+                                     TLS: retry later */
         REPORT_E_UNAVAILABLE,     /* 5xx, 408, 429, a redirect, an answer that is not Placement's:
                                    * retry later */
         REPORT_E_UNAUTHORIZED,    /* 401, or Keystone rejects the credential */
         REPORT_E_FORBIDDEN,       /* 403 to a write: a role is missing */
         REPORT_E_TOO_OLD,         /* the service lacks a necessary microversion */
-        REPORT_E_CONFLICT, /* 409 placement.concurrent_update: the mirror forgot that part. Also a
-                            * provider that changed or vanished during a read. Start again with a
+        REPORT_E_CONFLICT, /* 409 placement.concurrent_update; a provider that changed or vanished
+                            * since or during a read; a batch that was rejected. Start again with a
                             * refresh */
         REPORT_E_IN_USE,   /* an allocated inventory or provider, or a provider with children, could
                             * not be removed; all other steps were done (after a rejected reshape:
@@ -43,8 +44,8 @@ const char *report_outcome_to_text(int outcome);
  * old, or rejects this client. True also for a negative errno. */
 bool report_outcome_is_fatal(int outcome);
 
-/* Checks whether Placement cannot be read: there is no service, or it does not accept this client
- * (401), or forbids it to read (403). */
+/* Checks whether Placement cannot be read: it is unreachable or unavailable, does not accept this
+ * client (401), or forbids it to read (403). False for a negative errno. */
 bool report_outcome_is_away(int outcome);
 
 /* The result of a write of allocations by PUT or POST /allocations. */
@@ -52,8 +53,8 @@ typedef enum ReportWritten {
         REPORT_WRITTEN,
         REPORT_WRITTEN_RACED, /* another writer was first, or the write itself was done: after a
                                * broken connection curl sends it twice */
-        REPORT_WRITTEN_NO_CAPACITY, /* a 409 of another kind: an amount does not fit (any more);
-                                       nothing was written */
+        REPORT_WRITTEN_NO_CAPACITY, /* a 409 of another kind, normally because an amount does not
+                                       fit (any more); nothing was written */
         REPORT_WRITTEN_REFUSED,     /* nothing was written */
         REPORT_WRITTEN_UNKNOWN,     /* the write was done, not sent, or can still arrive */
 } ReportWritten;
@@ -61,17 +62,17 @@ typedef enum ReportWritten {
 /* Returns the result of a write. status: the HTTP status of the answer; 0: no answer. */
 ReportWritten report_outcome_of_write(int outcome, int status);
 
-/* Whether this client can POST /reshaper, which needs another role than all other requests (facts
- * E1). Placement checks the role before the body. So an empty body is rejected with 403 without the
- * role, and with 400 otherwise. */
+/* Whether this client can POST /reshaper, which needs the role service; for all other requests the
+ * role admin is enough, too (facts E1). Placement checks the role before the body. So a 400 or 409
+ * of Placement shows that this client has the role. */
 typedef enum ReshaperAccess {
-        RESHAPER_UNKNOWN, /* no request yet, or no clear answer */
+        RESHAPER_UNKNOWN, /* no clear answer yet */
         RESHAPER_ALLOWED,
         RESHAPER_FORBIDDEN,
 } ReshaperAccess;
 
-/* Returns the worse of two results. The order is: local failures, fatal outcomes, outcomes that
- * need another attempt, the rest. */
+/* Returns the worse of two results, a if both are equally bad. The order is: local failures, fatal
+ * outcomes, outcomes that need another attempt, the rest. */
 int report_outcome_worse(int a, int b);
 
 typedef enum PlacementCode {

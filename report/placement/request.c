@@ -2,10 +2,10 @@
 
 /* Makes Placement's requests: those about providers, then those about consumers. Nothing is sent
  * here. A route is a literal with at most one placeholder, which is filled for the path; the
- * session counts requests by route. Out of memory gives a request without a path, which
- * session_send() reports. Types of consumers need 1.38, and mappings need 1.34. A request with
- * either uses 1.38, so they are written only if each consumer has a valid type and the caller does
- * not set "old". */
+ * session counts requests by route. A request that cannot be made has no path, and session_send()
+ * then returns -ENOMEM. Types of consumers need 1.38, and mappings need 1.34. A write with either
+ * uses 1.38, so they are written only if each consumer has a valid type and the caller does not set
+ * "old". */
 
 #include "report/placement/request.h"
 
@@ -41,8 +41,8 @@ PlacementRequest placement_request(const char *method, const char *route, const 
         };
 }
 
-/* Makes a request with a body, and owns the reference to body. body NULL means out of memory, and
- * the request then has no path. */
+/* Makes a request with a body, and owns the reference to body. If body is NULL, because it could
+ * not be made, the request has no path. */
 static PlacementRequest request_with(const char *method, const char *route, const char *what,
                                      json_t *body)
 {
@@ -190,7 +190,7 @@ PlacementRequest placement_put_provider(const Uuid *provider, const char *name, 
         return request;
 }
 
-/* Makes {"VCPU": {"total": 8, …}, …}; NULL makes an empty object. */
+/* Makes {"VCPU": {"total": 8, …}, …}; provider NULL makes an empty object. */
 static json_t *inventories_to_json(const Provider *provider)
 {
         _cleanup_json_ json_t *object = json_object();

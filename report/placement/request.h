@@ -37,7 +37,8 @@ typedef struct PlacementSeen {
 
 typedef struct PlacementRequest {
         const char *method, *route; /* "PUT", "/resource_providers/{uuid}/traits"; static */
-        char *path;                 /* NULL: out of memory, which session_send() reports */
+        char *path;                 /* NULL: out of memory, or a text is not UTF-8 (-ENOMEM of
+                                       session_send()) */
         const char *microversion;
         char *body; /* NULL: none */
         /* The last answer to this request. An equal one is not parsed. */
@@ -101,13 +102,13 @@ PlacementRequest placement_post_reshaper(const PlacementReshapeItem *items, size
                                          const Allocations *allocations);
 
 /* Returns -EINVAL with words for the first consumer without project or user, because it cannot be
- * written. NULL: there are none. */
+ * written, else 0. consumers NULL: there are none. */
 int placement_check_consumers(const Allocations *consumers, Error *reterr);
 
 /* Makes {"<consumer>": {"allocations": {"<provider>": {"resources": {"VCPU": 2}}}, "project_id",
  * "user_id", "consumer_generation"[, "consumer_type"]}} of all consumers, the form of POST
- * /allocations and POST /reshaper. Returns a new reference, or NULL if memory ran out or a text is
- * not UTF-8. */
+ * /allocations and POST /reshaper. Returns a new reference, or NULL if memory ran out, or a text is
+ * missing or not UTF-8. */
 json_t *placement_consumers_to_json(const Allocations *allocations, bool with_types);
 
 /* Makes PUT /allocations/{consumer}, which replaces all allocations; a write without any removes
@@ -123,7 +124,6 @@ PlacementRequest placement_post_consumers(const Allocations *consumers, bool old
 
 /* Makes a request for the free amounts in the tree of root, if one of its providers can allocate
  * that amount of the class. They are the summaries of GET /allocation_candidates, which cover the
- * whole tree even if the answer has few candidates. So one request is enough for a tree of any
- * size. */
+ * whole tree even if the answer has few candidates. */
 PlacementRequest placement_get_capacity(const Uuid *root, const char *resource_class,
                                         uint64_t amount);
