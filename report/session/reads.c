@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Runs n reads of a session in parallel, and reports once the worst outcome. The reads begin in
- * order, with as many at a time as the session has connections. A repeated read begins before reads
- * that have not begun yet. A read is in one of three states: not begun, under way (call is not
- * NULL), or over. The final callback runs when no read is under way. After a failure no further
- * read begins, so the callback runs after the answers of the reads under way. reads_repeat() makes
- * a read "not begun" again. Worse outcomes replace better ones in the order of
- * report_outcome_worse().
+/* Runs n reads of a session in parallel, and reports once the worst outcome
+ * (report_outcome_worse()). The reads begin in order, with at most as many at a time as the session
+ * can have connections. A repeated read begins before reads that have not begun yet. A read is in
+ * one of three states: not begun, under way (call is not NULL), or over. The final callback runs
+ * when no read is under way. After a failure no further read begins, so the callback runs after the
+ * answers of the reads under way. reads_repeat() makes a read "not begun" again.
  *
  * Tests: tests/unit/report/test-gather.c tests/unit/report/test-reporter.c */
 

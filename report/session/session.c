@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Sends the requests to Placement: rejects requests that [agent] nova forbids, gets a pass (the
- * header that authenticates) from auth, adds the headers, judges each answer, parses the body of a
- * success, and counts. A SessionCall is one request until its callback. A call without a transfer
+ * header that authenticates) from auth, adds the headers, judges each answer, parses a new body of
+ * a success, and counts. A SessionCall is one request until its callback. A call without a transfer
  * is held: it waits for a pass of auth, or for a busy server (the gate). A call that is rejected
  * when it is made is held too, until the loop tries again and, if it is still rejected, runs its
- * callback. When the pass changes or a busy server shuts the gate, the calls that http has not
- * started yet are taken back and held. Held calls are sent from a deferred event source, oldest
- * first. Invariant: a call starts over after a 401 at most once. After the answer of a busy server
- * it starts over as often as report/session/pace.h permits. A callback can free the session, so
- * each function that runs one does it last. */
+ * callback. When the pass changes or is rejected, or a busy server shuts the gate, the calls that
+ * http has not started yet are taken back and held. Held calls are sent from a deferred event
+ * source, oldest first. Invariant: a call starts over after a 401 at most once. After the answer of
+ * a busy server it starts over as often as report/session/pace.h permits. A callback can free the
+ * session, so each function that runs one does it last. */
 
 #include "report/session/session.h"
 
@@ -58,8 +58,7 @@ static void look_after_held(Session *session)
 }
 
 /* Holds the calls that wait for a connection, and schedules their sending with the pass of that
- * time. This function runs when auth has another pass, when a server is busy, and when Placement
- * rejects a pass. The held calls count as not sent. */
+ * time. The held calls count as not sent. */
 static void hold_queued(void *userdata)
 {
         Session *session = userdata;
@@ -202,7 +201,7 @@ static void count_request(RequestCounts *counts, const char *method, const char 
         counts->items[i].n++;
 }
 
-/* Counts conflicts, and notes the longest Retry-After. */
+/* Counts conflicts, and notes the longest Retry-After of a 429 or 503. */
 static void count_answer(Session *session, const SessionAnswer *answer,
                          const HttpResponse *response)
 {

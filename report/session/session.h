@@ -8,9 +8,9 @@
  * 401 is sent once more if auth can get another token, and queued requests wait for that token. A
  * request that a busy server rejects is sent again after a short wait, if report/session/pace.h
  * permits it. The session retries nothing else, and keeps no content of Placement. A 2xx whose body
- * is neither empty nor a JSON object ends in REPORT_E_UNAVAILABLE. The rules are those of
- * report/http/http.h: one thread, nothing blocks, no callback from inside session_send(), and a
- * callback can call every function. */
+ * is neither empty nor a JSON object ends in REPORT_E_UNAVAILABLE, also after a write that was
+ * done. The rules are those of report/http/http.h: one thread, nothing blocks, no callback from
+ * inside session_send(), and a callback can call every function. */
 
 #include <jansson.h>
 #include <systemd/sd-event.h>
@@ -37,7 +37,8 @@ typedef struct SessionAnswer {
         const json_t *body;       /* body of a 2xx; NULL: none */
         uint64_t modified_sec;    /* time of the last change by Placement's clock; 0: unknown */
         bool unchanged;           /* equal to PlacementRequest.seen; body is NULL */
-        const char *text;         /* the body as text, of size bytes; NULL: none */
+        const char *text;         /* the body of any answer as text, of size bytes; NULL: no
+                                     answer */
         size_t size;
 } SessionAnswer;
 
@@ -45,9 +46,9 @@ typedef struct Session Session;
 typedef struct SessionCall SessionCall; /* a request under way */
 
 /* Makes a session. config is used as in http_client_new(); its endpoint is NULL if Keystone's
- * catalogue has it, and then auth gets wants_endpoint. Strings stay borrowed. Requests that nova
- * forbids are not sent and end in REPORT_E_REFUSED. -EINVAL with words, -ENOMEM, or an errno of
- * sd-event. */
+ * catalogue has it, and then auth gets wants_endpoint. Strings stay borrowed, except the endpoint
+ * and the token. Requests that nova forbids are not sent and end in REPORT_E_REFUSED. -EINVAL with
+ * words, -ENOMEM, or an errno of sd-event. */
 int session_new(Session **ret, sd_event *event, const HttpConfig *config, const AuthConfig *auth,
                 NovaMode nova, Error *reterr);
 
@@ -56,10 +57,10 @@ Session *session_free(Session *session);
 DEFINE_CLEANUP(Session *, session_free);
 
 /* Sends a request and owns it, also on failure. The handle in *ret_call is valid until the callback
- * runs or the call is cancelled. It is not stored if ret_call is NULL. -ENOMEM, -EINVAL. The
- * callback done receives the end of the request. result is REPORT_DONE, a ReportOutcome or a
- * negative errno; error has words unless it is 0. answer is never NULL. All are borrowed for the
- * call, and the handle is already invalid. */
+ * runs or the call is cancelled. It is not stored if ret_call is NULL. A failure (-ENOMEM, -EINVAL)
+ * runs no callback. The callback done receives the end of the request. result is REPORT_DONE, a
+ * ReportOutcome or a negative errno; error has words unless result is 0. answer is never NULL. All
+ * are borrowed for the call, and the handle is already invalid. */
 int session_send(Session *session, PlacementRequest request,
                  void (*done)(int result, const SessionAnswer *answer, const Error *error,
                               void *userdata),
@@ -71,8 +72,8 @@ SessionCall *session_call_cancel(SessionCall *call);
 /* Returns the authentication of the session, borrowed. */
 Auth *session_get_auth(Session *session);
 
-/* Begins an attempt: its requests share a new request id ("req-<uuid>"), by which operators find
- * them in the log of the service. Resets retry_after_usec and the credit of
+/* Begins an attempt: all requests from now on share a new request id ("req-<uuid>"), by which
+ * operators find them in the log of the service. Resets retry_after_usec and the credit of
  * report/session/pace.h. */
 void session_begin_attempt(Session *session);
 
