@@ -7,10 +7,9 @@
  * ensure that one step of a provider runs at a time. A step that waits for a prerequisite can be
  * overtaken by a later one of its provider.
  *
- * Most steps are one request. After a 500 a step starts again, usually after a pause, at most
- * EXECUTOR_TRIES_MAX times in all. Three answers lead to further requests. For an inventory in use
- * the provider's allocations are read, and a set that keeps the used classes is sent. For a name
- * that is in use its holder is read, and then the allocations of a foreign holder. For a class that
+ * Most steps are one request. Three answers lead to further requests. For an inventory in use the
+ * provider's allocations are read, and a set that keeps the used classes is sent. For a name that
+ * is in use its holder is read, and then the allocations of a foreign holder. For a class that
  * exists already (204) the request is sent once more: over MySQL, Placement can answer 204 without
  * making the class, if another request got the same number at the same time. For the same reason
  * classes are made one after another. */
@@ -126,8 +125,8 @@ static void step_set_state(ExecutorStep *step, StepState state)
                 lane->busy = state == STEP_RUNNING || state == STEP_PAUSING;
 }
 
-/* Keeps the worst outcome with its words, and counts the step once. After a fatal outcome no step
- * starts. */
+/* Keeps the worst outcome with its words, and counts the step once. After a fatal outcome no
+ * further step starts. */
 static void note_outcome(ExecutorStep *step, int outcome, const Error *error)
 {
         Executor *executor = step->executor;
@@ -153,8 +152,8 @@ static void step_fail(ExecutorStep *step, int outcome, const Error *error)
         step_set_state(step, STEP_FAILED);
 }
 
-/* Fails a step because Placement and the mirror differ. The mirror forgets the provider, and its
- * later steps are skipped. */
+/* Fails a step because Placement and the mirror differ. The mirror forgets the provider (for a
+ * reshape: the list), and the waiting steps of the provider are skipped. */
 static void step_conflict(ExecutorStep *step, const Error *error)
 {
         Lane *lane = lane_of(step);
@@ -217,9 +216,9 @@ static bool step_pause(ExecutorStep *step)
         return true;
 }
 
-/* Lets a step wait without a pause if its first try found the database locked by the parallel
- * writes of this plan. The step starts again when they have ended. Returns false in all other
- * cases. */
+/* Lets a step wait without a pause if its first try found the database locked, normally by the
+ * parallel writes of this plan. The step starts again when no other step runs. Returns false in all
+ * other cases. */
 static bool step_wait_turn(ExecutorStep *step, const SessionAnswer *answer)
 {
         if (!answer->verdict.database_locked || step->n_tries > 1)
@@ -229,8 +228,8 @@ static bool step_wait_turn(ExecutorStep *step, const SessionAnswer *answer)
 }
 
 /* Handles a 500: starts the step again later, and sends only one request at a time for the rest of
- * this plan. After the last try, or if no further step starts, the step fails. The result of the
- * write is unknown then, so the mirror forgets the provider. */
+ * this plan. After the last try, if no further step starts, or without a timer, the step fails. The
+ * result of the write is unknown then, so the mirror forgets the provider. */
 static void step_retry(ExecutorStep *step, const SessionAnswer *answer, int result,
                        const Error *error)
 {
@@ -307,7 +306,7 @@ static void step_send_kept(ExecutorStep *step, const char *words)
 }
 
 /* Starts the step again if tries are left, because the classes that must be removed are no longer
- * in use. */
+ * in use. Otherwise fails it. */
 static void step_again(ExecutorStep *step)
 {
         Error error = ERROR_NULL;
@@ -365,7 +364,7 @@ static void holder_counted(ExecutorStep *step, int result, const SessionAnswer *
 }
 
 /* Returns whether this provider, which has the name and uuid of the new one, is in the host's tree.
- * Another writer can have moved it out of it. */
+ * Another writer can have moved it to another tree. */
 static bool is_in_tree(const ExecutorStep *step, const PlacementProvider *provider)
 {
         if (uuid_empty(&provider->parent))
@@ -373,8 +372,8 @@ static bool is_in_tree(const ExecutorStep *step, const PlacementProvider *provid
         return provider_tree_find(step->executor->plan->desired, &provider->parent);
 }
 
-/* Decides what a name in use means: another provider has the uuid or the name, or the provider
- * itself was just created or is in another tree. */
+/* Decides what a name in use means: another provider has the name, the uuid has another name, or
+ * the provider itself was just created or is in another tree. */
 static void judge_holder(ExecutorStep *step, const PlacementProviders *holders,
                          uint64_t modified_sec)
 {
@@ -584,8 +583,8 @@ static bool has_unknown_result(const ExecutorStep *step)
         return step->n_tries > 0 && step->state < STEP_DONE;
 }
 
-/* Ends the steps that would start again, because no further request is sent. They fail, and the
- * mirror forgets their providers. */
+/* Ends the steps that would start again, because no further step starts. They fail, and the mirror
+ * forgets their providers. */
 static void end_retries(Executor *executor)
 {
         for (size_t i = 0; i < executor->plan->n_steps; i++) {

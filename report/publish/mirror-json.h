@@ -11,10 +11,11 @@
 #include "report/publish/mirror.h"
 
 /* Returns the mirror, with the last-modified of its list (mirror->list, which must not be NULL),
- * and the names that Placement lacks. No provider must be stale. A new reference; NULL when out of
+ * and the names that Placement lacked. No provider must be stale. A new reference; NULL when out of
  * memory. */
 json_t *mirror_to_json(const Mirror *mirror);
 
 /* Makes the mirror again. It has the list, but no fingerprint of it, so that the next list is
- * parsed and compared. Returns -EBADMSG with words for another form, or -ENOMEM. */
+ * parsed and compared. Returns -EBADMSG with words for another form, or -ENOMEM; *ret is then
+ * unchanged. */
 int mirror_from_json(const json_t *json, Mirror **ret, Error *reterr);

@@ -451,8 +451,8 @@ int mirror_learn(Mirror *mirror, PlacementPart part, const char *name, bool exis
         return exists ? learn(known, missing, name) : learn(missing, known, name);
 }
 
-/* Adds the name to ret, unless Placement is known to have it. *ret_unknown is set if the name was
- * never looked up. */
+/* Adds the name to ret, unless Placement is known to have it. *ret_unknown is set if the name is in
+ * neither set. */
 static int add_unknown(const StringSet *known, const StringSet *missing, const char *name,
                        StringSet *ret, bool *ret_unknown)
 {

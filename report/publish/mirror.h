@@ -4,8 +4,8 @@
 /* The mirror: the content of Placement for one tree, as far as the agent has read or written it.
  *
  * For each provider it has the generation of its inventories, traits and aggregates. Besides the
- * tree it has the names that Placement is known to have. A provider is stale if it must be read
- * again. Plain data; it sends nothing.
+ * tree it has the names that Placement is known to have or to lack. A provider is stale if it must
+ * be read again. Plain data; it sends nothing.
  *
  * Providers of other trees that share with this tree through aggregates are not included, because
  * the agent never writes them: see sharing.h.
@@ -32,7 +32,7 @@
  * be read again. */
 #define MIRROR_TORN 1
 
-/* Names that need not be looked up or created again. */
+/* Names that were looked up, read or created. */
 typedef struct MirrorNames {
         StringSet known_classes, known_traits;
         /* Names that Placement lacked at the last look-up. */
@@ -43,7 +43,8 @@ typedef struct MirrorNames {
 typedef struct Mirror {
         ProviderTree *tree; /* valid until the mirror changes or is freed. A reference
                                (provider_tree_ref()) keeps it unchanged, because the mirror then
-                               changes a copy. Stale providers are in it as they were last read. */
+                               changes a copy. A stale provider has old, partly read or no contents
+                               there. */
         MirrorNames names;
         const PlacementSeen *list;   /* the list that shows exactly the generations of the mirror;
                                         NULL: unknown. Each change of the mirror that can make them
@@ -71,14 +72,14 @@ void mirror_set_list(Mirror *mirror, const PlacementSeen *seen);
 
 /* Makes a mirror of these providers (parents first). The contents of a provider that this mirror
  * has in the same generation are copied, else those of one that partial (NULL: none) has. All
- * others are stale. -ENOMEM, or an error of provider_tree_add(). */
+ * others are stale and empty. -ENOMEM, or an error of provider_tree_add(). */
 int mirror_make_next(const Mirror *mirror, const Mirror *partial,
                      const PlacementProviders *providers, Mirror **ret, Error *reterr);
 
 /* Lists the uuids of stale providers in an array that the caller frees. -ENOMEM. */
 int mirror_list_stale(const Mirror *mirror, Uuid **ret, size_t *ret_n);
 
-/* Checks whether a provider or the list was forgotten and not read since. */
+/* Checks whether a provider or the list must be read again. */
 bool mirror_has_stale(const Mirror *mirror);
 
 /* Stores the answer to a read of a stale provider, which stays stale until all its parts have one
@@ -86,8 +87,8 @@ bool mirror_has_stale(const Mirror *mirror);
 int mirror_read(Mirror *mirror, const Uuid *provider, PlacementPart part, const json_t *body,
                 Error *reterr);
 
-/* Adds a provider that was created, without parts. It is new until the next refresh that succeeds
- * or mirror_clear_new(). -ENOMEM, or an error of provider_tree_add(). */
+/* Adds a provider that was created, without parts. The provider is new until the next refresh that
+ * succeeds or mirror_clear_new(). -ENOMEM, or an error of provider_tree_add(). */
 int mirror_add(Mirror *mirror, const Provider *provider, int64_t generation);
 
 /* Checks whether mirror_add() added the provider since the last refresh and mirror_clear_new(). */
@@ -101,7 +102,7 @@ void mirror_clear_new(Mirror *mirror);
 int mirror_write(Mirror *mirror, const Provider *written, PlacementPart part, int64_t generation);
 
 /* Stores the new parent of a provider. The provider is stale if its generation differs (another
- * writer), and after -ENOENT, -ELOOP or -ENOMEM. */
+ * writer), and after -ENOENT (unknown parent or provider), -ELOOP or -ENOMEM. */
 int mirror_move(Mirror *mirror, const Uuid *moved, const Uuid *parent, int64_t generation);
 
 /* Removes a provider and its descendants. If memory runs out, the provider becomes stale instead.

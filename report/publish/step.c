@@ -270,8 +270,8 @@ static int apply_reshape(const Plan *plan, Mirror *mirror)
         return r;
 }
 
-/* Changes the mirror by the kind of the step. After a failure the mirror forgets the providers of
- * the step, because it can be wrong about them. */
+/* Changes the mirror by the kind of the step. After a failure the mirror forgets as in
+ * step_forget(), because it can be wrong. */
 int step_apply(const Plan *plan, const PlanStep *step, Mirror *mirror, const json_t *body,
                Error *reterr)
 {

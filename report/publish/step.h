@@ -39,8 +39,9 @@ int step_make_request(const Plan *plan, const PlanStep *step, const Mirror *mirr
 int step_apply(const Plan *plan, const PlanStep *step, Mirror *mirror, const json_t *body,
                Error *reterr);
 
-/* Makes the mirror forget the provider of the step, or for a reshape the list of providers, because
- * its result is unknown or Placement and the mirror differ. A class or trait changes nothing. */
+/* Makes the mirror forget the provider of the step, or for a reshape the list of providers. The
+ * result of the step is unknown then, or Placement and the mirror differ. A step for a class or
+ * trait changes nothing. */
 void step_forget(const PlanStep *step, Mirror *mirror);
 
 /* Makes the inventories to send while classes of the provider are in use: the desired ones, and the
