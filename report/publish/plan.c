@@ -3,9 +3,9 @@
 /* Compares the desired tree with the mirror and makes the steps that remove the differences. The
  * phases are: names, creations, moves, the reshape, inventories with aggregates and traits,
  * deletions. So each step follows its prerequisites. A creation that needs the name of another
- * provider comes after the deletion of that one, and this after the moves of children that stay.
- * Each provider of either tree has a Node, found by uuid, with the steps that create, delete or
- * move it.
+ * provider comes after the deletion of that one, and the deletion after the moves of children that
+ * stay. Each provider has a Node for each tree, found by uuid, with the steps that create, delete
+ * or move it.
  *
  * The builder looks at two trees: desired, and the mirror's. A provider in only one of them is
  * created or deleted; one in both is compared part by part. find_old() and before() look into the
@@ -55,7 +55,8 @@ typedef struct Builder {
         Error *reterr;
 } Builder;
 
-/* Summaries. Each function returns a text that the caller frees, or NULL when out of memory. */
+/* Summaries. A function summarize_…() returns a text that the caller frees, or NULL without
+ * memory. */
 
 /* Appends "(was 7)", and the changed fields other than total. */
 static void print_change(FILE *stream, const Inventory *want, const Inventory *was)

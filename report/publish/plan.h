@@ -3,27 +3,27 @@
 
 /* The plan: the requests that make Placement equal to the desired tree, and their order. Pure.
  *
- * plan_make() compares two values and sends nothing. --dry-run, "computectl plan" and the log print
- * exactly this list, and the executor runs it. Steps have no generation: the executor inserts that
- * of the mirror when it sends.
+ * plan_make() compares two values and sends nothing. --dry-run, "computectl plan" and the debug log
+ * print this list, and the executor runs it. Steps have no generation: the executor inserts that of
+ * the mirror when it sends.
  *
  * Order: custom classes and traits come before the steps that need them. Parents come before
  * children and before providers that move below them; a provider moves with its inventories and
  * allocations. For each provider the order is inventories, aggregates, traits, with one step at a
- * time; the executor lets a later one overtake one that waits for a name. Deletions come last,
- * children before parents.
+ * time; the executor lets a later one overtake one that waits for its prerequisites. Deletions
+ * normally come last, children before parents.
  *
  * A provider with inventories is emptied before it is deleted, by a step of its own or by the
- * reshape. Placement deletes a provider even if it was allocated since the last read, but it
- * refuses to empty it then. Deletions come before a creation only if the new provider has the name
- * of the deleted one, whose descendants are then deleted too. Children that stay then move before
- * the deletion below an ancestor that stays, and later below their own parents, if these are
- * others.
+ * reshape. On some databases Placement deletes a provider that is being allocated (facts E3), but
+ * it refuses to empty an allocated one. Deletions come before a creation only if the new provider
+ * has the name of the deleted one, whose descendants that are not desired are then deleted too.
+ * Children that stay then move before the deletion below an ancestor that stays, and later below
+ * their own parents, if these are others.
  *
- * With allocations, all changes of inventories are in one PLAN_RESHAPE with them, after all
- * creations, and later steps depend on it. Without allocations, inventories that change together
- * are also in one reshape, if the service permits it and if a rejection loses nothing. That is a
- * batch of at least four providers, and the same plan can be made without it. */
+ * With allocations of a consumer, all changes of inventories are in one PLAN_RESHAPE with them,
+ * after all creations, and later steps depend on it. Without, inventories that change together and
+ * that Placement will hardly reject (fits_batch()) are also in one reshape, if the caller permits
+ * it. That is a batch of at least four providers, and the same plan can be made without it. */
 
 #include "base/allocation.h"
 #include "base/provider-tree.h"
@@ -67,14 +67,15 @@ typedef struct Plan {
 } Plan;
 
 /* Compares desired with the mirror, which must have no stale provider. Custom classes and traits
- * that the mirror does not know are created. A standard trait that Placement is known to lack, and
- * a text that is no trait name, are omitted from comparison and bodies. Placement would reject the
- * whole set. With may_batch, inventories can be sent by the reshaper.
+ * that changed parts need, and that the mirror does not know, are created. A standard trait that
+ * Placement is known to lack, and a text that is no trait name, are omitted from comparison and
+ * bodies. Placement would reject the whole set. With may_batch, inventories can be sent by the
+ * reshaper.
  *
  * Returns -EINVAL for a provider that would have to change its name, or would become or stop being
  * a root. Also returns -EINVAL for a new provider with the name of a deleted one in two cases: the
- * plan has a reshape of allocations, or a child of the deleted one stays and none of its ancestors
- * does. Returns -ENOMEM when out of memory. */
+ * plan has a reshape of allocations, or a provider below the deleted one stays and none of its
+ * ancestors does. Returns -ENOMEM when out of memory. */
 int plan_make(const ProviderTree *desired, const Mirror *mirror, const Allocations *allocations,
               bool may_batch, Plan **ret, Error *reterr);
 
