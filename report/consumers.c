@@ -3,10 +3,10 @@
 /* Reads, writes and moves consumers in Placement, and reads the capacity that is left. One
  * ConsumersCall is one request of the session, or two: if Placement does not know the microversion
  * of the first, the fallback is sent with an older one. The call fails if Placement does not know
- * that one either. A request without types and mappings has no fallback. A call that is not
- * cancelled ends in end_call(), which frees it before the callback runs, so the callback can free
- * the session or start a new call. The caller decides about all other retries. A body of another
- * form ends a read in REPORT_E_UNAVAILABLE; the body of the answer to a write is ignored. */
+ * that one either. A request without types and mappings has no fallback. A call that was started
+ * and is not cancelled ends in end_call(), which frees it before the callback runs. So the callback
+ * can free the session or start a new call. A body of another form ends a read in
+ * REPORT_E_UNAVAILABLE; the body of the answer to a write is checked only by the session. */
 
 #include "report/consumers.h"
 
@@ -20,8 +20,8 @@ struct ConsumersCall {
         void *userdata;
         Uuid uuid; /* the consumer to read; only consumers_read() sets it */
         int (*read)(const ConsumersCall *call, const json_t *body, ConsumersAnswer *answer,
-                    Error *reterr); /* parses the body of the answer into *answer; NULL: the body is
-                                       ignored */
+                    Error *reterr); /* parses the body of the answer into *answer; NULL: for a
+                                       write */
 };
 
 ConsumersCall *consumers_cancel(ConsumersCall *call)
@@ -55,8 +55,6 @@ static void on_answer(int result, const SessionAnswer *answer, const Error *erro
         Error words = *error;
 
         call->call = NULL;
-        /* The fallback omits the type of the consumer and the mappings, which need a newer
-         * microversion than this service has. */
         if (result == REPORT_E_TOO_OLD && call->fallback.path) {
                 PlacementRequest request = call->fallback;
 

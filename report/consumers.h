@@ -2,14 +2,16 @@
 #pragma once
 
 /* Single requests about consumers over a session that the rest of report/ also uses, so tokens,
- * connections and counters are shared. Each request that is not cancelled ends in one callback with
- * the content of the answer. A request that needs a microversion only for types or mappings is
- * repeated without them if that is too new. The session itself repeats a request after a 401 or for
- * a busy server. The module stores no answer, and the caller decides about retries.
+ * connections and counters are shared. Each call that was started and is not cancelled ends in one
+ * callback with the content of the answer. A request that needs a microversion only for types or
+ * mappings is repeated without them if that is too new. The session itself repeats a request after
+ * a 401 or for a busy server. The module stores no answer, and the caller decides about other
+ * retries.
  *
  * The rules are those of report/session/session.h: one thread, nothing blocks, the callback never
  * runs from inside the function that received it, and a callback can call every function. Calls
- * must be cancelled before the session is freed. */
+ * must be cancelled before the session is freed. Each start can also return -EINVAL of
+ * session_send(). */
 
 #include "report/placement/request.h"
 #include "report/session/session.h"
@@ -17,12 +19,13 @@
 typedef struct ConsumersCall ConsumersCall; /* a request under way */
 
 typedef struct ConsumersAnswer {
-        int status;         /* 0: no answer, so the result of a write is unknown */
-        Consumer *consumer; /* the consumer that was read, or the free amounts of capacity_read() */
+        int status;         /* 0: no answer; a write can have been done, or was not sent */
+        Consumer *consumer; /* the consumer that was read, or the free amounts of capacity_read();
+                               NULL: none */
 } ConsumersAnswer;
 
 /* Receives the end of a call. result is REPORT_DONE, a ReportOutcome or a negative errno; error has
- * words unless it is 0. The callback can take the consumer with TAKE_PTR; otherwise it is freed
+ * words unless result is 0. The callback can take the consumer with TAKE_PTR; otherwise it is freed
  * afterwards. The handle of the call is already invalid.
  *
  * For a write, report_outcome_of_write() derives from result and status whether Placement stored

@@ -11,8 +11,9 @@
  * gather_consumers_new() begins with the second stage. When the service is too old for types of
  * consumers, each read that failed for it is repeated without the type, and all later ones omit it.
  * A read is repeated once, and a service that is too old for the repeated read too is a failure.
- * The outcome of a failure is the worst of all reads (reads.h). A provider that was deleted counts
- * as REPORT_E_CONFLICT, a body of another form as REPORT_E_UNAVAILABLE. */
+ * The outcome of a failure is the worst of all reads (reads.h), and the callback then gets no
+ * consumers. A provider that was deleted counts as REPORT_E_CONFLICT, a body of another form as
+ * REPORT_E_UNAVAILABLE. */
 
 #include "report/gather.h"
 
@@ -88,7 +89,8 @@ static int on_read(size_t i, int result, const SessionAnswer *answer, Error *err
         return result;
 }
 
-/* Checks whether the consumer has an allocation of one of the wanted classes. */
+/* Checks whether the consumer has an allocation of one of the wanted classes, or all consumers are
+ * wanted. */
 static bool is_wanted(const Gather *gather, const Consumer *consumer)
 {
         for (size_t i = 0; i < gather->classes.n_items; i++)

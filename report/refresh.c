@@ -4,9 +4,10 @@
  * the tree. If the list equals the mirror, and the mirror is not doubtful, the refresh ends. If
  * not, it makes the next mirror from the list. It copies each provider that the mirror or an
  * unfinished refresh has in the same generation, and reads the parts of the others. From a doubtful
- * mirror (is_doubtful()) it copies none. A refresh of names sends one request after another: each
- * for as many traits as fit into a path, and a last one for all classes, if there are any. It
- * stores the answers in the present mirror.
+ * mirror (is_doubtful()) it copies none. After a failure the callback gets the next mirror as far
+ * as it was read, or NULL. A refresh of names sends one request after another: each for as many
+ * traits as fit into a path, and a last one for all classes, if there are any. It stores the
+ * answers in the present mirror.
  *
  * Tests: tests/unit/report/test-reporter.c */
 

@@ -8,9 +8,9 @@
  * failed refresh has read in the same generation are not read again. If the mirror is doubtful, it
  * reads all providers (refresh.c). A provider that changes between these reads is read again, a
  * bounded number of times. If it still changes, or was deleted after the list, the result is
- * REPORT_E_CONFLICT. At the end the callback gets the new mirror, which replaces the old one. After
- * a failure the tree of the old mirror stays, and the next refresh continues with the part that was
- * read. A doubtful mirror has lost its generations then.
+ * REPORT_E_CONFLICT. At the end the callback gets the new mirror, which replaces the old one, or
+ * none if the old one is current. After a failure the tree of the old mirror stays, and the next
+ * refresh continues with the part that was read. A doubtful mirror has lost its generations then.
  *
  * For names it asks which traits and resource classes Placement has. */
 
@@ -21,15 +21,15 @@
 typedef struct Refresh Refresh;
 
 /* Starts a refresh of the tree of root. Everything is borrowed and must outlive the refresh. If the
- * list equals the mirror, which is not doubtful, its fingerprint and last-modified are stored in
- * the mirror. The argument partial is the result of an earlier refresh that failed, or NULL.
- * -ENOMEM, or -EINVAL of session_send(). The callback done receives the end of a refresh. result is
- * 0, a ReportOutcome or a negative errno, with words unless it is 0. It is REPORT_E_REFUSED if
- * Placement has the root under another name than root_name, because the agent renames no provider
- * here. The callback owns next. On success it replaces the mirror; NULL means that the mirror is
- * current. After a failure it is the part that was read, for partial of the next refresh, or NULL.
- * Called once unless the refresh is freed before, never from inside refresh_new(). The callback can
- * free the refresh. */
+ * list equals the mirror, which is not doubtful, the list's fingerprint and last-modified are
+ * stored in the mirror. The argument partial is the result of an earlier refresh that failed, or
+ * NULL. -ENOMEM, or -EINVAL of session_send(). The callback done receives the end of a refresh. The
+ * result is 0, a ReportOutcome or a negative errno, with words unless it is 0. The result is
+ * REPORT_E_REFUSED if Placement has the root under another name than root_name, because the agent
+ * renames no provider here. The callback owns next. On success next replaces the mirror; NULL means
+ * that the mirror is current. After a failure next is the part that was read, for partial of the
+ * next refresh, or NULL. The callback is called once unless the refresh is freed before, never from
+ * inside refresh_new(). The callback can free the refresh. */
 int refresh_new(Refresh **ret, Session *session, Mirror *mirror, const Mirror *partial,
                 const Uuid *root, const char *root_name,
                 void (*done)(int result, Mirror *next, const Error *error, void *userdata),
@@ -49,8 +49,8 @@ int refresh_names_new(Refresh **ret, Session *session, Mirror *mirror, const Str
  * read. */
 void refresh_get_progress(const Refresh *refresh, Progress *ret);
 
-/* Returns true if the list of the refresh has the root under its name, or lacks it. False before
- * the list, and after the callback. */
+/* Returns true while the refresh reads providers after its list, which then has the root under its
+ * name. False before the list, and after the callback. */
 bool refresh_knows_root(const Refresh *refresh);
 
 /* Cancels the requests under way. */

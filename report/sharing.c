@@ -2,7 +2,8 @@
 
 /* Reads the sharing providers of other trees, and the allocated DISK_GB of the root. A refresh has
  * up to three stages: the lists of sharing providers, their parts in parallel, and the usage of the
- * root. A stage without anything to read is skipped. A failure of one stage skips to the usage.
+ * root. A stage without anything to read is skipped. A failure of the lists or parts skips to the
+ * usage.
  *
  * The members known and pools have the result of the last complete refresh. The members found and
  * read collect the new one, which replaces the old one when all parts have arrived. So a failure
@@ -23,7 +24,8 @@ struct Sharing {
         SharingUse use;
         StringSet asked;                 /* the aggregates for which known was listed */
         uint64_t listed_usec, read_usec; /* CLOCK_MONOTONIC, of the last list and the last parts */
-        PlacementProviders known;        /* with the generations at which the parts were read */
+        PlacementProviders known;        /* with the generations of the list before the parts were
+                                            read */
         ProviderTree *pools;             /* the same providers with their parts */
         bool is_known;     /* a refresh has succeeded, or the tree had no aggregates */
         bool old;          /* read the list and the parts again, whatever their age */
