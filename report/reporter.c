@@ -6,20 +6,21 @@
  * refresh: list and providers (refresh.c) → sharing providers (sharing.c).
  *
  * publish: [look-up of unknown names] → plan → executor. A plan without steps has no executor, and
- * a settled tree needs no part at all. If Placement rejects a batch (report/publish/plan.h), plan
- * and executor run once more without one, unless the outcome is fatal or the mirror forgot a
- * provider.
+ * a settled tree needs no part at all. If a batch (report/publish/plan.h) failed, plan and executor
+ * run once more without one, unless the outcome is fatal or the mirror forgot a provider or the
+ * list.
  *
  * preparation of a plan: [look-up of unknown names] → [look-up of the name of a new root].
  *
  * gathering: the consumers (gather.c), and at the same time, if asked for, the groundwork of a
  * publish: [look-up of unknown names] → plan → executor.
  *
- * Each part is an object of its own that ends in one callback. The callback of the attempt runs
- * last, from a deferred event source, after all parts have been freed. So the caller can start the
- * next attempt in it, or free the reporter. Invariants: at most one attempt is under way (busy),
- * and only its parts, reporter_restore() and reporter_forget() change the mirror. Limit: nothing is
- * retried over time; the caller starts the next attempt. */
+ * Each part but the plan is an object of its own that ends in one callback. A failure of a part
+ * ends the attempt, except of a batch, of the sharing providers, or a failure of the groundwork
+ * that is not fatal. The callback of the attempt runs last, from a deferred event source, after all
+ * parts have been freed. So the caller can start the next attempt in it, or free the reporter.
+ * Invariants: at most one attempt is under way (busy), and only its parts, reporter_restore() and
+ * reporter_forget() change the mirror. */
 
 #include "report/reporter.h"
 
@@ -236,8 +237,8 @@ int reporter_refresh(Reporter *reporter, ReporterDone done, void *userdata)
 }
 
 /* Saves the mirror and whether a reshape is allowed. A mirror without last-modified is not saved,
- * because its providers could be created again unnoticed. A refused access to the reshaper is not
- * saved either, so that a restart notices a new role. */
+ * because its providers could be created again unnoticed. A refused access to the reshaper is saved
+ * as unknown, so that a restart notices a new role. */
 json_t *reporter_save(const Reporter *reporter)
 {
         const PlacementSeen *list = reporter->mirror->list;
@@ -315,8 +316,8 @@ static int make_plan(const Reporter *reporter, const ProviderTree *desired,
 
 static void execute(Reporter *reporter);
 
-/* Ends a publish. If its batch failed, plans again without one in the same attempt, unless the
- * outcome is fatal or the mirror forgot a provider. */
+/* Ends a publish. If its batch failed, plans again without one in the same attempt, if the file
+ * comment permits it. */
 static void on_executed(int result, const Error *error, void *userdata)
 {
         Reporter *reporter = userdata;

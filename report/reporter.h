@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The report client: keeps Placement equal to a desired tree with as few requests as possible.
+/* The report client: makes Placement equal to a desired tree, and sends only the differences.
  *
  * It owns the mirror (the content of Placement for this tree, with generations), the plan (the pure
  * difference between desired tree and mirror) and the executor (runs the plan over HTTP). It knows
- * no driver and no claim, and does not retry over time. One attempt of the tracker is a refresh, an
- * edit of a copy of the tree by the caller, and a publish; refresh and publish end in one callback
- * each. The tracker decides when the next attempt starts.
+ * no driver and no claim, and does not retry over time. The tracker calls refresh, edits a copy of
+ * the tree, and calls publish. Each refresh, gathering, preparation and publish is an attempt,
+ * which ends in one callback. The tracker decides when the next one starts.
  *
- * Everything runs on the caller's sd-event loop, and nothing blocks. At most one refresh or publish
- * is under way. A callback never runs from inside the function that received it. */
+ * Everything runs on the caller's sd-event loop, and nothing blocks. At most one attempt is under
+ * way. A callback never runs from inside the function that received it. */
 
 #include <jansson.h>
 #include <systemd/sd-event.h>
@@ -29,7 +29,7 @@ typedef struct ReporterStatistics {
         uint64_t n_requests; /* since reporter_new() */
         uint64_t n_writes;   /* requests other than GET */
         uint64_t n_conflicts;
-        uint64_t n_retries;          /* requests repeated after a 500 */
+        uint64_t n_retries;          /* steps that were scheduled again after a 500 */
         const RequestCounts *counts; /* by route and status; NULL: none */
         uint64_t n_plan_writes;      /* the writes of plans among n_writes, with repetitions */
         const char *changes; /* description of the last plan that was run, failed steps included;
@@ -38,11 +38,11 @@ typedef struct ReporterStatistics {
         uint64_t last_attempt_requests, last_attempt_writes;
         uint64_t retry_after_usec; /* longest wait that a 429 or 503 of the last attempt asked for;
                                     * 0: none */
-        ReshaperAccess reshaper; /* whether the agent can POST /reshaper: by the answer to the last
-                                  * reshape, which can be a batch of inventories, or by the saved
-                                  * knowledge of an earlier process */
-        bool is_restored;        /* the first refresh that succeeded confirmed the knowledge of
-                                  * reporter_restore() */
+        ReshaperAccess reshaper;   /* whether the agent can POST /reshaper: by the last clear answer
+                                    * to a reshape, which can be a batch of inventories, or by the
+                                    * saved knowledge of an earlier process */
+        bool is_restored;          /* the first refresh that succeeded confirmed the knowledge of
+                                    * reporter_restore() */
 } ReporterStatistics;
 
 typedef struct Reporter Reporter;
@@ -69,10 +69,10 @@ DEFINE_CLEANUP(Reporter *, reporter_free);
 
 /* Updates the mirror: one GET /resource_providers?in_tree=, then reads of the providers that are
  * new, changed or forgotten (refresh.h). The refresh also reads the sharing providers of the tree's
- * aggregates, and the usage of DISK_GB, when they are due (sharing.h). A failure of these reads
- * does not fail the refresh. An unknown root leaves an empty tree, and publish will create it.
- * REPORT_E_REFUSED if Placement has the root under another name. -EBUSY while an attempt is under
- * way, -ENOMEM. */
+ * aggregates, and the usage of DISK_GB, when they are due (sharing.h). A failure of the reads about
+ * sharing providers and usage does not fail the refresh. An unknown root leaves an empty tree, and
+ * publish will create it. REPORT_E_REFUSED if Placement has the root under another name. -EBUSY
+ * while an attempt is under way, -ENOMEM, or -EINVAL of session_send(). */
 int reporter_refresh(Reporter *reporter, ReporterDone done, void *userdata);
 
 /* Returns the knowledge about Placement for reporter_restore() of a later process, as a new
@@ -97,12 +97,13 @@ void reporter_forget(Reporter *reporter);
  * the first refresh that succeeded. A later refresh that fails leaves it unchanged. */
 const ProviderTree *reporter_tree(Reporter *reporter);
 
-/* Returns true if a refresh has succeeded, and no attempt since made the mirror forget a provider.
- * An attempt forgets what it wrote without an answer; the mirror then has the state before it. */
+/* Returns true if a refresh has succeeded, and the mirror has not forgotten a provider or the list
+ * since. A publish forgets the providers that it wrote without an answer or in conflict with
+ * another writer; the mirror then has the state before it. */
 bool reporter_is_current(const Reporter *reporter);
 
 /* Returns the generation of a provider at the last refresh or publication, -1 if it is unknown.
- * Allocations that another writer makes on the provider raise it. */
+ * Allocations that another writer makes on the provider raise the generation in Placement. */
 int64_t reporter_get_generation(const Reporter *reporter, const Uuid *provider);
 
 /* Reads the consumers with allocations of the host's own providers, as reporter_refresh() found
@@ -131,9 +132,10 @@ void reporter_take_gathered(Reporter *reporter, Allocations **ret_consumers,
                             Allocations **ret_others);
 
 /* Makes Placement equal to desired, which is sealed and referenced. desired must contain every part
- * of reporter_tree() that has to stay. Without allocations (NULL) nothing is moved. Otherwise they
- * are the final allocations of each consumer in it, and one POST /reshaper sends them together with
- * the inventories. A plan without steps sends nothing, besides look-ups of names.
+ * of reporter_tree() that has to stay. Without allocations (NULL or an empty set) no allocation is
+ * moved. Otherwise they are the final allocations of each consumer in the set, and one POST
+ * /reshaper sends them together with the inventories. A plan without steps sends nothing, besides
+ * look-ups of names.
  *
  * -EBUSY while an attempt is under way. -ENODATA before the first refresh that succeeded, and after
  * an attempt that made the mirror forget a provider: refresh first. -ENOMEM. The callback gets
@@ -166,9 +168,9 @@ const ReporterStatistics *reporter_get_statistics(Reporter *reporter);
  * (report/keystone/auth.h), and sharing providers are listed again. */
 void reporter_ask_at_once(Reporter *reporter);
 
-/* Returns true if the last list from Placement had the root under its name, or lacked it. False
- * before the first list. Without it the root can be another host's, whose state folder was copied,
- * so no allocation of it must be written. */
+/* Returns true if the last accepted or refused list from Placement had the root under its name, or
+ * was empty. False before the first list. While this is false, the root can be another host's,
+ * whose state folder was copied, so no allocation of the root's tree must be written. */
 bool reporter_knows_root(const Reporter *reporter);
 
 /* Returns the session of the reporter for report/consumers.h. Borrowed, valid as long as the
