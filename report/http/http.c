@@ -11,7 +11,7 @@
  * run in curl's queue. So the queue is here.
  *
  * A request can stall at a server that gives each connection a worker. If all workers wait at idle
- * connections, no worker reads the request (report/http/lanes.h). At the sign of it idle
+ * connections, no worker reads the request (report/http/lanes.h). At a sign of such a stall, idle
  * connections are closed until the request ends, and the lanes shrink. The stalled request itself
  * is not sent again. */
 

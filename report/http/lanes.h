@@ -16,9 +16,9 @@
  *
  * Some servers give each connection a worker for as long as it is open. A request on one connection
  * more than there are workers stalls, even if all other connections are idle. So a request that
- * waits long for its first byte on a new connection, while other connections are served, is a sign
- * of such a crowd. Then http.c closes idle connections; both limits shrink to at most the number of
- * served and idle connections, and stay for a minute.
+ * waits long for its first byte on a new connection, while other connections are served or idle, is
+ * a sign of such a crowd. Then http.c closes idle connections; both limits shrink to at most the
+ * number of served and idle connections, and stay for a minute.
  *
  * After a 5xx to a write the limit of writes is one for a minute, because a database without
  * concurrent writes fails one of two. */

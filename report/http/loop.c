@@ -19,8 +19,8 @@
  * number.
  *
  * sd-event switches off a handler that returns a negative value, so each handler here returns 0. A
- * callback of curl that fails breaks the whole multi handle. Then ended runs once, with easy NULL,
- * for all handles that are left, and http_loop_add() returns -EIO.
+ * failure of the callback for sockets or of that for the timer breaks the whole multi handle. Then
+ * ended runs once, with easy NULL, for all handles that are left, and http_loop_add() returns -EIO.
  *
  * Tests: tests/unit/report/http/test-http.c tests/unit/report/http/test-queue.c */
 
