@@ -8,14 +8,14 @@
  * be read again. Plain data; it sends nothing.
  *
  * Providers of other trees that share with this tree through aggregates are not included, because
- * the agent never writes them: see sharing.h.
+ * the agent never changes these providers: see sharing.h.
  *
  * A refresh of providers works on a copy (mirror_make_next()), which replaces the mirror when every
  * read has succeeded. A refresh that fails leaves the tree of the mirror unchanged, and the next
  * one continues with the copy.
  *
- * A provider that was deleted and created again can have the old generation. The list that shows it
- * has a newer last-modified, which the mirror remembers in its list.
+ * A provider that was deleted and created again can have the old generation. Then the list has
+ * another last-modified than the list that the mirror remembers.
  *
  * LIMITATIONS: last-modified has whole seconds. So a provider that is created again in the second
  * of its last write is not noticed before the next full read. Aggregates written with a

@@ -9,8 +9,7 @@
  *
  * The builder looks at two trees: desired, and the mirror's. A provider in only one of them is
  * created or deleted; one in both is compared part by part. find_old() and before() look into the
- * mirror. Invariant: all dependencies are indexes of earlier steps, so the plan has no cycle.
- * plan_make_groundwork() makes only the steps that need no allocations. */
+ * mirror. Invariant: all dependencies are indexes of earlier steps, so the plan has no cycle. */
 
 #include "report/publish/plan.h"
 

@@ -20,10 +20,11 @@
  * Children that stay then move before the deletion below an ancestor that stays, and later below
  * their own parents, if these are others.
  *
- * With allocations of a consumer, all changes of inventories are in one PLAN_RESHAPE with them,
- * after all creations, and later steps depend on it. Without, inventories that change together and
- * that Placement will hardly reject (fits_batch()) are also in one reshape, if the caller permits
- * it. That is a batch of at least four providers, and the same plan can be made without it. */
+ * With allocations of at least one consumer, all changes of inventories are in one PLAN_RESHAPE
+ * with them, after all creations, and later steps depend on it. Without them, inventories that
+ * change together and that Placement will hardly reject (fits_batch()) are also in one reshape, if
+ * the caller permits it. That is a batch of at least four providers, and the same plan can be made
+ * without it. */
 
 #include "base/allocation.h"
 #include "base/provider-tree.h"

@@ -45,9 +45,9 @@ int step_apply(const Plan *plan, const PlanStep *step, Mirror *mirror, const jso
 void step_forget(const PlanStep *step, Mirror *mirror);
 
 /* Makes the inventories to send while classes of the provider are in use: the desired ones, and the
- * mirror's records of the classes in use that desired lacks. They go into ret, which must be
- * zeroed; the caller frees its inventories. The text in words names the classes that desired lacks
- * and that are in use, with their consumers, for example "VGPU (3 in use by <uuid> and 1 more)". It
- * is empty if there is none. -ENOMEM. */
+ * mirror's records of the classes in use that desired lacks. They replace the inventories of ret,
+ * which must be initialised; the caller frees them. The text in words names the classes that
+ * desired lacks and that are in use, with their consumers, for example "VGPU (3 in use by <uuid>
+ * and 1 more)". It is empty if there is none. -ENOMEM. */
 int step_keep_used(const Provider *desired, const Provider *mirror, const Allocations *holdings,
                    Provider *ret, char *words, size_t size);
