@@ -16,10 +16,10 @@
  * publish: [look-up of unknown names] → plan → executor.
  *
  * Each part but the plan is an object of its own that ends in one callback. A failure of a part
- * ends the attempt, except of a batch, of the sharing providers, or a failure of the groundwork
- * that is not fatal. The callback of the attempt runs last, from a deferred event source, after all
- * parts have been freed. So the caller can start the next attempt in it, or free the reporter.
- * Invariants: at most one attempt is under way (busy), and only its parts, reporter_restore() and
+ * ends the attempt, except one of a batch, of the sharing providers, or of the groundwork if it is
+ * not fatal. The callback of the attempt runs last, from a deferred event source, after all parts
+ * have been freed. So the caller can start the next attempt in it, or free the reporter.
+ * Invariants: at most one attempt is under way (busy), and only the attempt, reporter_restore() and
  * reporter_forget() change the mirror. */
 
 #include "report/reporter.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The report client: makes Placement equal to a desired tree, and sends only the differences.
+/* The report client: makes Placement equal to a desired tree, and writes only parts that differ.
  *
  * It owns the mirror (the content of Placement for this tree, with generations), the plan (the pure
  * difference between desired tree and mirror) and the executor (runs the plan over HTTP). It knows

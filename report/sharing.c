@@ -8,8 +8,8 @@
  * The members known and pools have the result of the last complete refresh. The members found and
  * read collect the new one, which replaces the old one when all parts have arrived. So a failure
  * leaves the old result. A tree without aggregates has no sharing providers, so its refresh drops
- * the result at once. A failure after sharing_refresh() has returned does not reach the caller: it
- * is logged at debug level. */
+ * the result at once. A failure after sharing_refresh() has returned does not reach the caller. A
+ * failed answer is logged at debug level. */
 
 #include "report/sharing.h"
 

@@ -21,7 +21,7 @@
  *
  * A failure leaves the old sharing providers, unless the tree has no aggregates, and does not count
  * as a read. If no refresh has succeeded before, the sharing providers stay unknown
- * (sharing_is_known()). The usage is unknown from the begin of a refresh until its answer. */
+ * (sharing_is_known()). The usage is unknown from the start of a refresh until its answer. */
 
 #include "base/placement-options.h"
 #include "base/provider-tree.h"

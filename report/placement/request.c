@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Makes Placement's requests: those about providers, then those about consumers. Nothing is sent
- * here. A route is a literal with at most one placeholder, which is filled for the path; the
- * session counts requests by route. A request that cannot be made has no path, and session_send()
- * then returns -ENOMEM. Types of consumers need 1.38, and mappings need 1.34. A write with either
- * uses 1.38, so they are written only if each consumer has a valid type and the caller does not set
- * "old". */
+/* Makes Placement's requests: those about providers, then those about consumers. A route is a
+ * literal with at most one placeholder, which is filled for the path; the session counts requests
+ * by route. A request that cannot be made has no path, and session_send() then returns -ENOMEM.
+ * Types of consumers need 1.38, and mappings need 1.34. A write with either uses 1.38, so they are
+ * written only if each consumer has a valid type and the caller does not set "old". */
 
 #include "report/placement/request.h"
 

@@ -4,13 +4,13 @@
 /* A conversation with one Placement: sends typed requests with the necessary headers, judges the
  * answers, reads their JSON, and counts.
  *
- * Requests wait while their token is fetched (report/keystone/auth.h). A request that is answered
- * 401 is sent once more if auth can get another token, and queued requests wait for that token. A
- * request that a busy server rejects is sent again after a short wait, if report/session/pace.h
- * permits it. The session retries nothing else, and keeps no content of Placement. A 2xx whose body
- * is neither empty nor a JSON object ends in REPORT_E_UNAVAILABLE, also after a write that was
- * done. The rules are those of report/http/http.h: one thread, nothing blocks, no callback from
- * inside session_send(), and a callback can call every function. */
+ * Requests without a valid token wait while one is fetched (report/keystone/auth.h). A request that
+ * is answered 401 is sent once more if auth can get another token, and queued requests wait for
+ * that token. A request that a busy server rejects is sent again after a short wait, if
+ * report/session/pace.h permits it. The session retries nothing else, and keeps no content of
+ * Placement. A 2xx whose body is neither empty nor a JSON object ends in REPORT_E_UNAVAILABLE, also
+ * after a write that was done. The rules are those of report/http/http.h: one thread, nothing
+ * blocks, no callback from inside session_send(), and a callback can call every function. */
 
 #include <jansson.h>
 #include <systemd/sd-event.h>
