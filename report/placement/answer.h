@@ -46,9 +46,8 @@ int placement_read_providers(const json_t *body, PlacementProviders *ret, Error 
  * name that occurs twice, an unknown parent, or a cycle. */
 int placement_read_tree(const json_t *body, PlacementProviders *ret, Error *reterr);
 
-/* Members with the generation of a provider: the first in the provider itself, as in the answer to
- * POST /resource_providers, and the second in an answer about its inventories, traits or
- * aggregates. */
+/* Members with the generation of a provider: the first in the provider itself, as in a list of
+ * providers, and the second in an answer about its inventories, traits or aggregates. */
 #define PLACEMENT_GENERATION         "generation"
 #define PLACEMENT_GENERATION_OF_PART "resource_provider_generation"
 
