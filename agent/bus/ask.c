@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Asks dbus-daemon about a connection and decodes the reply. The user comes from the standard
- * method GetConnectionCredentials. The byte counts come from the debug interface of dbus-daemon,
- * which dbus-broker does not implement. One Asking is allocated for each question; the slot of the
- * bus owns it.
+/* Asks the bus about a connection and decodes the reply. Without a reply for PATIENCE_USEC, the
+ * question fails. The user comes from the standard method GetConnectionCredentials. The byte counts
+ * come from the debug interface of dbus-daemon, which dbus-broker does not implement. One Asking is
+ * allocated for each question. The slot of the question owns it until after the answer, or until
+ * this program closes the bus.
  *
  * Tests: tests/unit/agent/bus/test-gate.c */
 
@@ -51,8 +52,8 @@ static int read_field(sd_bus_message *reply, const char *field, uint64_t *ret)
         return r < 0 ? r : -ENOTSUP;
 }
 
-/* Reads the credentials. The reply is read twice, because the order of its keys is not defined. An
- * absent pid is not an error. */
+/* Reads the credentials. The reply is read twice, because the order of its keys is not defined. A
+ * pid that is absent or cannot be read is 0, and no error. */
 static int read_user(sd_bus_message *reply, uint64_t *ret)
 {
         uint64_t uid, pid = 0;

@@ -2,9 +2,10 @@
 
 /* Runs the handler of a method, and answers the methods of org.freedesktop.DBus.Properties.
  * Handlers and properties come from the vtables that are registered with sd-bus. sd-bus checks the
- * signature of a call before it runs a handler, and so does this file. The handlers check the
- * rights of their callers. Only root and the agent's own user can set a property. This file ignores
- * the offsets in a vtable. Each property needs a getter, and each writable one a setter. */
+ * signature of a call before it runs a handler, and so does this file. A call of an unknown object,
+ * interface, method or property gets an error. This file checks no rights for a method: its handler
+ * does. Only root and the agent's own user can set a property. This file ignores the offsets and
+ * flags in a vtable. Each property needs a getter, and each writable one a setter. */
 
 #include "agent/bus/dispatch.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Finds the handler of a call among the interfaces of the agent. sd-bus runs a handler when it
- * reads the call. Here, the handler runs at the turn of the call (agent/bus/gate.h). The owner also
- * registers the interfaces with sd-bus, for Introspect and for the signal PropertiesChanged, whose
- * values sd-bus reads from the getters. Main thread only. */
+/* Finds the handler of a call among the interfaces of the agent, and runs it. sd-bus alone would
+ * run a handler when it reads the call. Here, the handler runs at the turn of the call
+ * (agent/bus/gate.h). The owner also registers the interfaces with sd-bus, for Introspect and for
+ * the signal PropertiesChanged, whose values sd-bus reads from the getters. Main thread only. */
 
 #include "agent/bus/gate.h"
 
