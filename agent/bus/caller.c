@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Identifies callers for the journal, and asks polkit for the rights of those that are neither root
- * nor the agent's own user. The list of a Polkit has one question for each call that waits for
- * polkit. A question owns a reference to its call until polkit's answer arrives. If the agent's bus
- * connection ends before, the call gets no answer. dbus-daemon keeps a pending reply for each
- * question, and limits their number. So the number of questions is bounded, for each user and in
- * total. */
+/* Identifies callers for the journal, and asks polkit for the rights of those whose user is known,
+ * and is neither root nor the agent's own user. The list of a Polkit has one question for each call
+ * that waits for polkit. A question owns a reference to its call until polkit has answered, the
+ * question has failed, or it is dropped. If the agent's bus connection ends before, the call gets
+ * no answer. dbus-daemon keeps a pending reply for each question, and limits their number. So the
+ * number of questions is bounded, for each user and in total: a further call gets
+ * LimitsExceeded. */
 
 #include "agent/bus/caller.h"
 
@@ -43,8 +44,9 @@ static bool find_name(uid_t uid, char *text, size_t size)
         return false;
 }
 
-/* Writes the command of the process and a separator, for example "computectl, ". A process can
- * choose its name, so the separators of the journal text are replaced in it. */
+/* Writes the command of the process and a separator, for example "computectl, ", or "" if it cannot
+ * be read. A process can choose its name, so spaces, unprintable characters and the separators of
+ * the journal text are replaced in it. */
 static void find_command(pid_t pid, char *text, size_t size)
 {
         char path[64], line[32] = "";
@@ -152,7 +154,7 @@ static void withdraw(const Question *question)
                                        "CancelCheckAuthorization", NULL, NULL, "s", id);
 }
 
-/* Runs the handler or answers with the refusal, and frees the question. */
+/* Runs the handler. Answers with its error, or with the refusal, and frees the question. */
 static int on_verdict(sd_bus_message *reply, void *userdata, sd_bus_error *unused)
 {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;

@@ -2,13 +2,14 @@
 #pragma once
 
 /* Identifies the caller of a method and checks its rights. Root and the daemon's own user have all
- * rights. For all other users, polkit decides.
+ * rights. For other users polkit decides, and a caller whose user is not known has no rights.
  *
  * polkit is asked over D-Bus without blocking, because it can ask the caller for a password.
  * Without polkit, no other user has any rights. The number of open questions is bounded for each
  * user and in total, and so is the size of the calls that they hold (agent/bus/gate.h). A question
  * is withdrawn after POLKIT_PATIENCE_USEC, so an authentication agent that never answers does not
- * block other users; the call gets AccessDenied then. Main thread; reads files of this host. */
+ * block other users for longer. The call gets AccessDenied then. Main thread; reads files of this
+ * host. */
 
 #include <sys/queue.h>
 
@@ -47,13 +48,14 @@ void bus_caller_find(const BusGate *gate, sd_bus_message *call, BusCaller *ret);
 /* Calls handler if the caller has the rights of the action. For root and the daemon's own user it
  * does so at once, otherwise after the answer of polkit. A caller without the rights gets
  * AccessDenied, or InteractiveAuthorizationRequired if a password could help. A user with too many
- * open questions gets LimitsExceeded, and so does each one while too many are open in total. A
- * caller whose user is not known gets AccessDenied. The handler of a method returns the result of
- * this function.
+ * open questions gets LimitsExceeded, and while too many are open in total, so does each user for
+ * whom polkit decides. A caller whose user is not known gets AccessDenied. Returns the result of
+ * handler, 1 if polkit was asked, or a negative errno; the sd-bus handler of a method returns the
+ * same.
  *
  * check (NULL: none) reads the arguments before polkit is asked, and rejects them with error. It
  * does not run for root and the daemon's own user. The message is rewound after check. userdata is
- * borrowed until the bus is closed. */
+ * borrowed until handler has run, or until bus_caller_forget(). */
 int bus_caller_guard(Polkit *polkit, sd_bus_message *call, const char *action,
                      sd_bus_message_handler_t check, sd_bus_message_handler_t handler,
                      void *userdata, sd_bus_error *error);
