@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Orders the waiting calls of all senders. Senders are sorted by name. Each has the number of its
- * own last turn and of the last turn of its user. Privileged senders are served first, then the
- * sender with the smallest pair (user's turn, own turn). All connections of a user carry the same
- * user_turn, so a new connection gains nothing. A sender gets no turn while its user is unknown. It
- * also gets none while its user, on all connections together, does not read the answers
- * (bus_call_queue_reading()). For this the queue has the unread bytes that the bus reported last.
- * It also counts, by weight, the answers that are not in such a report yet. Counts of a user are
- * sums over its connections: at most BUS_SENDERS_MAX, so the sums are computed at each use. */
+ * own last turn and of the last turn of its user. Senders that cannot be served now are left out.
+ * Privileged ones are served first, then the one with the smallest pair (user's turn, own turn).
+ * All connections of a known user carry the same user_turn, so a new connection gains nothing. A
+ * sender gets no turn while its user is unknown. An unprivileged sender also gets none while its
+ * user, on all connections together, does not read the answers, or while too many bytes of all
+ * users are unread (bus_call_queue_reading()). For this the queue has the unread bytes that the bus
+ * reported last. It also counts, by weight, the answers that are not in such a report yet. Counts
+ * of a user are sums over its connections: at most BUS_SENDERS_MAX, so the sums are computed at
+ * each use. */
 
 #include "agent/bus/call-queue.h"
 
@@ -50,8 +52,8 @@ BusSender *bus_call_queue_find(const BusCallQueue *queue, const char *name)
         return found ? queue->senders[place] : NULL;
 }
 
-/* Returns true if the sender has read all answers: the bus reported no unread bytes, and no answer
- * was sent since. */
+/* Returns true if the sender counts as having read all answers: the last report of the bus, if any,
+ * was 0 bytes, and no answer was counted since. */
 static bool has_read_all(const BusSender *sender)
 {
         return sender->n_answers == 0 && sender->unread == 0;

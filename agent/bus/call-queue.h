@@ -7,17 +7,19 @@
  * (agent/bus/gate.h) refuses it.
  *
  * The user of a connection is not known when its first call arrives. Until the user is known, the
- * calls of the connection are not served. They have limits of their own, and a first call of at
- * most BUS_CALL_FIRST_SIZE has none, because its user can be root. Calls of a user that does
- * not read its answers are not served either. Plain data without D-Bus. Main thread only. */
+ * calls of the connection are not served. These calls have limits of their own. A call of at most
+ * BUS_CALL_FIRST_SIZE has no limit while no other call of its connection waits, because its user
+ * can be root. Calls of an unprivileged user are not served either while it does not read its
+ * answers, or while the bus must be asked about that. Plain data without D-Bus. Main thread
+ * only. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Limits of waiting calls of unprivileged senders, and of known connections. BUS_CALLS_SIZE counts
- * twice: for all users that are known, and for all senders whose user is unknown. */
+/* Limits of the waiting calls of unprivileged senders, and of the connections. BUS_CALLS_SIZE
+ * counts twice: for all users that are known, and for all senders whose user is unknown. */
 #define BUS_CALLS_PER_USER  16
 #define BUS_CALLS_OF_ALL    128               /* all users that are known, together */
 #define BUS_CALLS_HELD      1024              /* all senders whose user is unknown, together */
@@ -27,10 +29,11 @@
 
 /* Limits of unread answers. dbus-daemon keeps them, and at 127 MiB it stops reading from the agent:
  * then no user gets an answer. So the agent asks the bus how much is unread: with a late refusal or
- * an answer of sd-bus that comes after BUS_ANSWERS_ASK answers, and while calls wait because of
- * unread answers. Between two such questions an unprivileged user gets at most BUS_ANSWERS_MAX
- * answers, and a large answer counts as that many. A user with more than BUS_UNREAD_MAX unread
- * bytes counts as not reading. With more than BUS_UNREAD_OF_ALL, all unprivileged users do. */
+ * an answer of sd-bus that comes after BUS_ANSWERS_ASK answers, and while calls or refusals wait
+ * because of unread answers. Until the bus has answered, an unprivileged user gets at most
+ * BUS_ANSWERS_MAX answers, and a large answer counts as that many. A failed question counts as an
+ * answer of 0 bytes. A user with more than BUS_UNREAD_MAX unread bytes counts as not reading. With
+ * more than BUS_UNREAD_OF_ALL, all unprivileged users do. */
 #define BUS_ANSWERS_ASK   64 /* answers to one user after which the agent asks the bus */
 #define BUS_ANSWERS_MAX   256
 #define BUS_UNREAD_MAX    (1024 * 1024)      /* bytes, one user */
@@ -59,8 +62,8 @@ typedef struct BusSender {
         uint64_t unread;          /* bytes that were unread at the last answer of the bus */
         bool is_counted;          /* a question is open; it was sent after n_counted answers */
         unsigned n_counted;
-        uint64_t unread_since_usec; /* CLOCK_MONOTONIC since calls wait because of unread answers;
-                                       0: they do not */
+        uint64_t unread_since_usec; /* CLOCK_MONOTONIC since calls wait because the user is
+                                       BUS_READS_NOT; 0: they do not */
 } BusSender;
 
 /* The evidence whether a user reads its answers. */
@@ -85,14 +88,15 @@ void bus_call_queue_done(BusCallQueue *queue);
 
 /* Finds or adds the sender of that name. At BUS_SENDERS_MAX, removes one without calls, preferably
  * one that has read everything. *ret is borrowed until the next call of this function, which can
- * free a sender without calls. Returns -EBUSY if all senders have waiting calls, or -ENOMEM. */
+ * free a sender without calls. Returns -EBUSY if all BUS_SENDERS_MAX senders have waiting calls, or
+ * -ENOMEM. */
 int bus_call_queue_sender(BusCallQueue *queue, const char *name, BusSender **ret);
 
 /* Returns the sender of that name, or NULL. */
 BusSender *bus_call_queue_find(const BusCallQueue *queue, const char *name);
 
-/* Sets the user of the sender. The stricter limits of a known user then apply, so the caller must
- * take the excess with bus_call_queue_take_over(). */
+/* Sets the user of the sender. For a user that is not privileged, stricter limits apply then, so
+ * the caller must take the excess with bus_call_queue_take_over(). */
 void bus_call_queue_set_user(BusCallQueue *queue, BusSender *sender, uid_t uid, bool privileged);
 
 /* Takes the newest call of a sender that is over the limits. Returns false if it is within the
@@ -109,12 +113,14 @@ int bus_call_queue_add(BusSender *sender, const BusCall *call); /* -ENOMEM; *cal
 bool bus_call_queue_same_user(const BusSender *sender, const BusSender *other);
 
 /* Returns whether the sender's user reads its answers. While the user is unknown, this connection
- * alone counts. Privileged users always count as reading. */
+ * alone counts. Privileged users always count as reading, and with no_unread_counts all users
+ * do. */
 BusReading bus_call_queue_reading(const BusCallQueue *queue, const BusSender *sender);
 
-/* Counts n answers, unless the user is privileged or the bus reports nothing. Returns true if at
- * least BUS_ANSWERS_ASK answers to the user are in no report of the bus yet. Then it is time to ask
- * the bus; before a call is served, the caller need not do it. */
+/* Counts n answers. Counts nothing and returns false if the user is privileged, or with
+ * no_unread_counts. Otherwise returns true if at least BUS_ANSWERS_ASK answers to the user are in
+ * no report of the bus yet. Then it is time to ask the bus; before a call is served, the caller
+ * need not do it. */
 bool bus_call_queue_answered(const BusCallQueue *queue, BusSender *sender, unsigned n);
 
 /* Takes the call that is served next out of the queue, and counts it as a turn. Returns false if no
