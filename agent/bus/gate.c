@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Receives calls, holds them until their turn, and sends refusals late. A call that waits is in the
- * queue of exactly one sender, which owns one reference to the call. The serve source is on while a
- * call of a known user or a job waits, and after calls that sd-bus answers. It has a lower priority
- * than the bus, so all input is read first. Each run serves at most one call, or makes one step of
- * a job (an answer that is made in steps). Calls of root and of the agent's own user skip the queue
- * once their user is known. Answers count against their unprivileged user until the bus reports how
- * many bytes are unread, so a user that does not read gets no more. Refusals are kept in a ring in
- * the order of their times, and a source of their own sends them. */
+/* Receives calls, holds them until their turn, and sends refusals late. A call that waits for its
+ * turn is in the queue of exactly one sender, which owns one reference to the call. The serve
+ * source is on while a call of a known user or a job waits, and after calls that sd-bus answers. It
+ * has a lower priority than the bus, so it runs after all input is read; before that, only
+ * serve_if_late() serves. Each run serves at most one call, or makes one step of a job (an answer
+ * that is made in steps). Calls of root and of the agent's own user skip the queue once their user
+ * is known. Answers count against their unprivileged user until the bus reports how many bytes are
+ * unread, so no call of a user that does not read is served. Refusals are kept in a ring in the
+ * order of their times, and a source of their own sends them. A refusal that finds the ring full is
+ * not sent. */
 
 #include "agent/bus/gate.h"
 
@@ -22,9 +24,9 @@
 /* Intervals of two checks: whether answers are written, and whether they are read. */
 #define WRITING_USEC USEC_PER_MSEC
 #define LOOK_USEC    (20 * USEC_PER_MSEC)
-/* Connections of one user about which the bus is asked at a time. */
+/* Connections of one user about which one ask_unread() asks. */
 #define ASKED_AT_ONCE 32
-/* Calls and refusals of a user that does not read for this long are dropped. */
+/* Calls of a user that does not read for this long are dropped, and refusals of this age. */
 #define UNREAD_USEC (10 * USEC_PER_SEC)
 
 #define REFUSALS_AT_ONCE 256 /* refusals in one run of their source; then other sources run */
@@ -58,11 +60,12 @@ struct BusGate {
         TAILQ_HEAD(, BusJob) jobs; /* the first job makes the next step */
         bool step_was_last;        /* the last turn was a step, so a call is next */
         bool is_counted;           /* a question about all unread bytes is open */
-        size_t n_looks;            /* counter; modulo the number of senders, the sender about which
+        size_t n_looks;            /* counter; modulo the number of senders, the sender with which
                                       the next questions begin */
-        unsigned n_direct;         /* calls left to sd-bus since all input was read */
+        unsigned n_direct;         /* unprivileged calls for sd-bus since all input was read */
         uint64_t read_usec;        /* CLOCK_MONOTONIC of the last call that was read */
-        uint64_t served_usec;      /* CLOCK_MONOTONIC of the end of the last turn */
+        uint64_t served_usec;      /* CLOCK_MONOTONIC of the last turn, or of the last start or run
+                                      of serve_source */
 };
 
 /* Size */
@@ -99,7 +102,7 @@ static int weigh(sd_bus_message *m, size_t *left)
 }
 
 /* Returns false if the arguments are larger than max. Reading stops there, and the message is
- * rewound. */
+ * rewound. Arguments that cannot be read count as small. */
 static bool weigh_call(sd_bus_message *call, size_t max, size_t *ret_size)
 {
         size_t left = max;
@@ -112,7 +115,8 @@ static bool weigh_call(sd_bus_message *call, size_t max, size_t *ret_size)
 
 /* Answering */
 
-/* Answers a call that failed. Does nothing after success, because the handler has answered. */
+/* Answers a call that failed. Does nothing after success, because the handler has answered or will
+ * answer. */
 static void answer_failure(sd_bus_message *call, int r, const sd_bus_error *error)
 {
         if (r < 0 || sd_bus_error_is_set(error))
@@ -142,7 +146,7 @@ static void arm(BusGate *gate)
 
 /* Unread answers */
 
-/* Runs the serve source now, also if it waits for the end of a pause. */
+/* Makes the serve source due now, also if it waits for the end of a pause. */
 static void wake(BusGate *gate)
 {
         arm(gate);
@@ -173,8 +177,8 @@ static void note_reading(BusGate *gate, const BusSender *sender)
                 wake(gate);
 }
 
-/* Stores the unread bytes of a connection. The answers that were counted when the question was sent
- * are part of these bytes, so they are no longer counted. */
+/* Stores the unread bytes of a connection, 0 after a failed question. The answers that were counted
+ * when the question was sent are part of these bytes, so they are no longer counted. */
 static void on_unread(const char *name, int result, uint64_t bytes, void *userdata)
 {
         BusGate *gate = userdata;
@@ -191,7 +195,7 @@ static void on_unread(const char *name, int result, uint64_t bytes, void *userda
         note_reading(gate, sender);
 }
 
-/* Stores the unread bytes of everything that the agent sent. */
+/* Stores the unread bytes of everything that the agent sent, 0 after a failed question. */
 static void on_sent(const char *name, int result, uint64_t bytes, void *userdata)
 {
         BusGate *gate = userdata;
@@ -202,7 +206,8 @@ static void on_sent(const char *name, int result, uint64_t bytes, void *userdata
 }
 
 /* Asks about connections of the user that might have unread answers. Each call asks about
- * ASKED_AT_ONCE of them at most, and begins with another one. Also asks about all unread bytes. */
+ * ASKED_AT_ONCE of them at most, and begins with another one. Also asks about all unread bytes,
+ * unless that question is open. */
 static void ask_unread(BusGate *gate, const BusSender *sender)
 {
         size_t first = gate->n_looks++, n_asked = 0;
@@ -258,7 +263,8 @@ static void drop_refusal(BusGate *gate)
 }
 
 /* Sends the first refusal. For a caller that does not read, the refusal goes back to the end of the
- * ring, and is dropped after UNREAD_USEC. Returns false if the bus must be asked first. */
+ * ring, and is dropped at the age UNREAD_USEC. Returns false, and keeps the refusal first, until
+ * the bus has answered about unread bytes. */
 static bool refuse_first(BusGate *gate, uint64_t now)
 {
         sd_bus_message *answer = first_refusal(gate)->answer;
@@ -302,8 +308,8 @@ static int on_refusal(sd_event_source *source, uint64_t usec, void *userdata)
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-/* Queues a refusal. If the ring is full, or the caller expects no reply, the call gets no
- * answer. */
+/* Queues a refusal. If the ring is full, the caller expects no reply, or memory is short, the call
+ * gets no answer. */
 static void refuse_late(BusGate *gate, sd_bus_message *call, const char *words)
 {
         const sd_bus_error error = SD_BUS_ERROR_MAKE_CONST(SD_BUS_ERROR_LIMITS_EXCEEDED, words);
@@ -354,8 +360,8 @@ static void step(BusGate *gate)
 
 /* Serving in turn */
 
-/* Counts the answer before the call is served. An answer that can be large counts as
- * BUS_ANSWERS_MAX, so the bus is asked before the user gets another one. */
+/* Counts the answer before the call is served. The answers of Describe() and Explain(), which can
+ * be large, count as BUS_ANSWERS_MAX, so the bus is asked before the user gets another one. */
 static void note_call(BusGate *gate, sd_bus_message *call)
 {
         BusSender *sender = bus_call_queue_find(&gate->queue, sd_bus_message_get_sender(call));
@@ -405,7 +411,7 @@ static bool is_more_to_come(const BusGate *gate, uint64_t now)
                now - gate->served_usec < BUS_READING_USEC;
 }
 
-/* Drops the sender's calls without an answer: the sender is gone or does not read. */
+/* Drops the sender's waiting calls without an answer. */
 static void drop_calls(BusSender *sender)
 {
         while (sender->n_calls > 0)
@@ -413,8 +419,8 @@ static void drop_calls(BusSender *sender)
 }
 
 /* Asks the bus about the users whose calls wait because of unread answers. Drops the calls of a
- * user that counts as not reading for UNREAD_USEC. Returns false if no calls wait for this
- * reason. */
+ * sender whose user counts as not reading for more than UNREAD_USEC. Returns false if no calls wait
+ * for this reason. */
 static bool ask_about_unread(BusGate *gate)
 {
         uint64_t now = clock_usec(CLOCK_MONOTONIC);
@@ -441,8 +447,9 @@ static bool ask_about_unread(BusGate *gate)
         return any;
 }
 
-/* Serves one call or step and runs again until there is nothing to serve. Pauses while earlier
- * answers are being written, and while only calls of users with unread answers wait. */
+/* Serves one call or step and runs again until there is nothing to serve. Pauses while more input
+ * is expected, while earlier answers are being written, and while only calls of users with unread
+ * answers wait. */
 static int on_serve(sd_event_source *source, uint64_t usec, void *userdata)
 {
         BusGate *gate = userdata;
@@ -464,8 +471,8 @@ static int on_serve(sd_event_source *source, uint64_t usec, void *userdata)
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-/* Serves one call although input is left, if the last turn was BUS_READING_USEC ago and no answers
- * are being written. */
+/* Serves one call or step although input is left, if the last turn was BUS_READING_USEC ago and no
+ * answers are being written. */
 static void serve_if_late(BusGate *gate)
 {
         if (clock_usec(CLOCK_MONOTONIC) - gate->served_usec < BUS_READING_USEC || is_writing(gate))
@@ -523,7 +530,7 @@ static void on_user(const char *name, int result, uint64_t user, void *userdata)
                 learn_user(gate, sender, (uid_t)user);
 }
 
-/* Asks for the user of the connection, once. */
+/* Asks for the user of the connection, unless it is known or that question is open. */
 static int ask_user(BusGate *gate, BusSender *sender)
 {
         int r = sender->is_known || sender->is_asked
@@ -544,8 +551,8 @@ const BusSender *bus_gate_get_sender(const BusGate *gate, sd_bus_message *call)
 
 /* Receiving */
 
-/* Returns the limit of the size of a call. It is larger for libvirt's hook, which sends the XML of
- * a domain over a new connection whose user is not known yet. */
+/* Returns the limit of the size of a call. It is larger for three methods of libvirt's hook from a
+ * privileged or unknown user: the hook sends the XML of a domain over a new connection. */
 static size_t find_size_max(const BusSender *sender, const char *member)
 {
         bool of_guest = strcmp(member, "PrepareGuest") == 0 ||
@@ -555,9 +562,9 @@ static size_t find_size_max(const BusSender *sender, const char *member)
                                                                         : BUS_CALL_SIZE_MAX;
 }
 
-/* Queues the call, or serves it at once if the sender is privileged. A call over the limit is
- * refused before it is weighed, because weighing is the expensive part. Returns -EBUSY, -EMSGSIZE,
- * or another negative errno. */
+/* Queues the call, or serves it at once if the sender is privileged. If no further call is within
+ * the limits, the call is refused before it is weighed, because weighing is the expensive part.
+ * Returns 0, -EBUSY or -EMSGSIZE for a refusal, or another negative errno. */
 static int take_in(BusGate *gate, sd_bus_message *m, const char *name)
 {
         const char *member = sd_bus_message_get_member(m);
@@ -599,8 +606,8 @@ static bool is_for_sd_bus(sd_bus_message *m)
 }
 
 /* Limits the calls that sd-bus answers, except those of privileged senders. Until all input is
- * read, at most BUS_CALLS_PER_USER of them are answered for all users together. A user that does
- * not read is refused, too. Returns -EBUSY for a refusal. */
+ * read, at most BUS_CALLS_PER_USER of them are answered for all other users together. A user that
+ * is not BUS_READS is refused, too. Returns -EBUSY for a refusal. */
 static int limit_sd_bus_call(BusGate *gate, sd_bus_message *m, const char *name)
 {
         BusSender *sender;
@@ -618,7 +625,7 @@ static int limit_sd_bus_call(BusGate *gate, sd_bus_message *m, const char *name)
         return 0;
 }
 
-/* The filter of the connection, which sees each message before sd-bus does. Returns 0 for messages
+/* The filter of the connection, which sees each call before sd-bus does. Returns 0 for messages
  * that sd-bus must handle, and nonzero for messages that the gate has handled. */
 static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *unused)
 {
