@@ -3,11 +3,11 @@
 /* The service on the system bus: the tables of its methods and properties, its two objects (the
  * agent and LogControl1), and the connection. A row of "methods" has the action of polkit that a
  * method needs and the function that runs it. One timer delays the signals of changes. The
- * connection is opened again when it breaks, or when the bus does not answer. The same happens when
- * too many bytes that the agent sent are unread at the bus. A retry timer repeats failed attempts
- * every BUS_RETRY_USEC, and a look timer checks the bus every BUS_LOOK_USEC. A lost connection
- * drops the calls that were not served yet, that wait for polkit, or whose answer is made in steps.
- * The work of the others still ends, but their answers are lost.
+ * connection is replaced when the bus does not answer, or when too many bytes that the agent sent
+ * are unread there: a look timer checks both every BUS_LOOK_USEC. If the connection breaks, cannot
+ * be opened, or does not get the name, a retry timer opens a new one every BUS_RETRY_USEC. A
+ * replacement drops the calls that were not served yet, that wait for polkit, or whose answer is
+ * made in steps. The work of the others still ends, but their answers are lost.
  *
  * Tests: tests/integration/agent/test_bus_documents.py tests/integration/agent/test_bus_files.py
  * tests/integration/agent/test_bus_limits.py */
@@ -187,8 +187,8 @@ static int signal_properties(BusService *service)
         return r;
 }
 
-/* Sends all due signals. bus_documents_signal() makes at most one document for each call, so the
- * timer runs again at once while more are due. */
+/* Sends all due signals. Without a connection they stay due. bus_documents_signal() makes at most
+ * one document for each call, so the timer runs again at once while more are due. */
 static int on_signal_timer(sd_event_source *source, uint64_t usec, void *userdata)
 {
         BusService *service = userdata;
@@ -225,8 +225,8 @@ static void on_claim(ClaimEvent event, const Claim *claim, void *userdata)
         bus_service_changed(service, false);
 }
 
-/* Only the calls of root and of the agent's own user wait. Those of others use the known state, and
- * never make the agent ask libvirt. */
+/* Only the calls of root and of the agent's own user can wait. Those of others use the known state,
+ * and never make the agent ask libvirt. */
 static int method_explain(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
         BusService *service = userdata;
@@ -245,7 +245,8 @@ static int check_claim_placed(sd_bus_message *call, void *userdata, sd_bus_error
         return bus_check_claim(call, ((BusService *)userdata)->config.claims, true, error);
 }
 
-/* The methods that need rights: the polkit action of each, and the function that runs it. */
+/* The methods that need rights, except Cancel(): the polkit action of each, and the function that
+ * runs it. */
 static const struct {
         const char *name, *action;
         BusMethod *run; /* NULL: bus_operations_begin() runs it */
@@ -475,8 +476,8 @@ static void close_bus(BusService *service)
         service->bus = sd_bus_close_unref(service->bus);
 }
 
-/* Notifies systemd once that the start is complete: either computectl can reach the service, or the
- * first attempt to connect has failed. */
+/* Notifies systemd once that the start is complete: either computectl can reach the service, or an
+ * attempt to connect or to get the name has failed. */
 static void settle(BusService *service)
 {
         if (!service->settled)
@@ -561,8 +562,8 @@ static int add_objects(BusService *service)
         return r < 0 ? r : bus_gate_attach(service->gate, service->bus);
 }
 
-/* Opens a connection, adds the objects and requests the name. Does not wait for the answer about
- * the name. The caller closes the connection after an error. */
+/* Closes the old connection, opens a new one, adds the objects and requests the name. Does not wait
+ * for the answer about the name. The caller closes the new connection after an error. */
 static int try_open(BusService *service)
 {
         int r;
@@ -619,9 +620,10 @@ static void on_looked(const char *name, int result, uint64_t bytes, void *userda
                 (void)sd_event_source_set_time(service->look_timer, 0);
 }
 
-/* Replaces the connection. dbus-daemon no longer reads from the old connection, so it detects the
- * close only when it writes there. A ping to the old connection makes dbus-daemon write, which
- * frees the bus name. own is the unique name of the old connection. */
+/* Replaces the connection; if that fails, the retry timer tries again. dbus-daemon no longer reads
+ * from the old connection, so it detects the close only when it writes there. A ping to the old
+ * connection makes dbus-daemon write, which frees the bus name. own is the unique name of the old
+ * connection. */
 static void leave_bus(BusService *service, const char *own)
 {
         _cleanup_free_ char *left = strdup(own);
@@ -637,8 +639,9 @@ static void leave_bus(BusService *service, const char *own)
                                                "org.freedesktop.DBus.Peer", "Ping", NULL, NULL, "");
 }
 
-/* Asks every BUS_LOOK_USEC how many bytes are unread at the bus, or replaces the connection if the
- * last answer requires it. A subscriber that never reads its signals fills the bus slowly. */
+/* Asks every BUS_LOOK_USEC how many bytes are unread at the bus, unless a question is open.
+ * Replaces the connection instead if the last answer or its absence requires it. A subscriber that
+ * never reads its signals fills the bus slowly. */
 static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
 {
         BusService *service = userdata;

@@ -4,10 +4,11 @@
 /* The D-Bus service org.computeagent.Agent1 (formats/interface.h,
  * systemd/org.computeagent.Agent1.xml).
  *
- * Translates between the bus and the tracker and claims. Every user can call
- * Describe() and Explain() and read properties. All other methods require the rights that
- * agent/bus/caller.h checks. Without a system bus, the daemon keeps running and tries to connect
- * every BUS_RETRY_USEC. Main thread only. */
+ * Translates between the bus and the tracker and claims. Every user can call Describe() and
+ * Explain() and read properties. The agent's other methods require the rights that
+ * agent/bus/caller.h checks. Only root and the agent's own user can set a property, which changes
+ * the log level. Without a system bus, or without the bus name, the daemon keeps running and tries
+ * to connect every BUS_RETRY_USEC. Main thread only. */
 
 #include <systemd/sd-event.h>
 
@@ -42,8 +43,8 @@ typedef struct BusConfig {
         void *userdata; /* argument of reload */
 } BusConfig;
 
-/* Creates the service and connects to the system bus. The service becomes the watcher of the claim
- * service. A missing bus is not an error. Returns -ENOMEM or an error of sd-event. */
+/* Creates the service and begins to connect to the system bus. The service becomes the watcher of
+ * the claim service. A missing bus is not an error. Returns -ENOMEM or an error of sd-event. */
 int bus_service_new(BusService **ret, sd_event *event, const BusConfig *config);
 /* Writes what is queued for the bus, which can block, and closes the connection. Calls that still
  * wait get no answer. service can be NULL. Returns NULL. */
@@ -54,7 +55,7 @@ DEFINE_CLEANUP(BusService *, bus_service_free);
  * bus_service_changed() must be called to signal them. */
 void bus_service_set_tracker(BusService *service, Tracker *tracker, const char *hook);
 
-/* Notes that the tracker's status or the claims changed. cordons: cordons changed, too, without a
- * call. The due signals are sent after BUS_SIGNAL_USEC. Without a connection then, they wait for
- * the next call of this function. */
+/* Notes that the tracker's status, the properties or the claims might have changed. cordons:
+ * cordons changed, too. The due signals are sent after BUS_SIGNAL_USEC. Without a connection then,
+ * they wait for the next call of this function. */
 void bus_service_changed(BusService *service, bool cordons);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Reads the request of Claim() and Explain() from a message: the groups, then the options. A wrong
- * value is -EINVAL with words, and a process or unit that does not run or cannot be read is -ESRCH;
- * errors of sd-bus are returned unchanged. The numbers of groups, amounts, traits, mappings, cells
- * and options are limited during the read, so an oversized request is rejected before it is stored.
- * The NUMA options are collected in a Reading, and numa_request_make() interprets them together at
- * the end. It can turn VCPU of the unnamed group into PCPU, or PCPU into VCPU. Text options are
+ * value is -EINVAL with words, and a process or unit that does not run or cannot be read is -ESRCH,
+ * with words, too. Errors of sd-bus are returned unchanged, without words, and -ENOMEM is possible.
+ * The numbers of groups, amounts, traits, mappings, cells and options are limited during the read,
+ * so an oversized request is rejected as soon as it passes a limit. The NUMA options are collected
+ * in a Reading, and numa_request_make() interprets them together at the end. It can turn VCPU of
+ * the unnamed group into PCPU, or PCPU into VCPU. The texts of project, user and consumer type are
  * borrowed from the message, which must outlive the request. */
 
 #include <errno.h>
@@ -184,8 +185,8 @@ static int read_subtrees(sd_bus_message *m, Reading *reading, Error *reterr)
         return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
-/* Reads in-tree, "a{ss}": the suffix of a group, and the uuid of a provider of its tree. Adds a
- * group without amounts if the suffix is new. */
+/* Reads in-tree, "a{ss}": the suffix of a group, and the uuid of a provider of the tree in which it
+ * must be placed. Adds a group without amounts if the suffix is new. */
 static int read_trees(sd_bus_message *m, Reading *reading, Error *reterr)
 {
         ResourceRequest *request = &reading->request->resources;
@@ -243,7 +244,7 @@ static int read_mappings(sd_bus_message *m, Reading *reading, Error *reterr)
         return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
-/* Reads the process that the claim belongs to. Fails if it does not run. */
+/* Reads the process that the claim belongs to. Fails if it does not run, or cannot be read. */
 static int read_process(sd_bus_message *m, Reading *reading, Error *reterr)
 {
         uint32_t pid;
