@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Methods that change or explain claims, or take the host out of use. They read the message, call
- * claims.h and parts of the daemon, log a change with its caller, and answer. These methods check
- * all input of the caller. Signatures are in formats/interface.h. */
+/* Methods that change or explain claims, or take the host or a device out of use. They read the
+ * message, call claims.h and parts of the daemon, log a change with its caller, and answer. These
+ * methods check all input of the caller. Signatures are in formats/interface.h. */
 
 #include "agent/bus/bus.h"
 #include "agent/bus/caller.h"
@@ -18,7 +18,7 @@ typedef int BusMethod(sd_bus_message *call, const BusCaller *caller, const BusCo
 int bus_check_claim(sd_bus_message *call, ClaimService *service, bool placed, sd_bus_error *error);
 
 /* Claim(), ClaimPlaced() and MoveClaim(). They answer when the task of the claim queue has ended
- * (agent/placing/queue.h), usually after Placement has answered. */
+ * (agent/placing/queue.h), which can wait for Placement, or at once with an error. */
 BusMethod bus_claim, bus_claim_placed, bus_move_claim;
 
 BusMethod bus_change_claim; /* Confirm, Extend, Abort, Release, ReleaseAllocations; they answer
@@ -29,8 +29,8 @@ BusMethod bus_prepare_guest, bus_check_guest, bus_guest_started, bus_guest_relea
 
 /* Cordon(), Uncordon() and UndoRetire() (agent/bus/operations.c). The change is on the disk and
  * counts for new claims at once. They answer after the cycle that reports the change to Placement,
- * with "" if it was published, else with the error of that cycle. If [agent] nova leaves it to
- * nova-compute, Cordon() is refused, and the others answer at once with the reason. */
+ * with "" if it was published, else with the error of that cycle. If [agent] nova does not let the
+ * agent write it, Cordon() is refused, and the others answer at once with the reason. */
 BusMethod bus_cordon, bus_uncordon, bus_undo_retire;
 
 /* Handles Explain(). waits: first waits as a claim of the request would (claim_queue_refresh()).

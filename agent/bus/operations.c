@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Methods that answer when a cycle has ended. Each waiting call is in the list of BusOperations
- * until it is answered, with a reference to its message. The tracker identifies a call by its
- * Waiting, which is the userdata of tracker_sync(). The table of operations says how each method
- * begins. Cordon(), Uncordon() and UndoRetire() are also here and answer after their cycle. They
- * are not in the list, because they have no progress and cannot be cancelled.
+ * until it is answered, with a reference to its message. bus_operations_free() drops it without an
+ * answer. The tracker identifies a call by its Waiting, which is the userdata of tracker_sync().
+ * The table of operations says how each method begins. Cordon(), Uncordon() and UndoRetire() are
+ * also here. They answer after their cycle, or at once if they fail or [agent] nova prevents the
+ * write. They are not in the list, because they have no progress and cannot be cancelled.
  *
  * Tests: tests/integration/agent/test_bus_documents.py */
 
@@ -75,7 +76,7 @@ static void drop(Waiting *waiting)
         free(waiting);
 }
 
-/* Frees a waiting call that was answered, and reports the change. */
+/* Frees a waiting call that was answered, or whose begin() failed, and reports the change. */
 static void end(Waiting *waiting)
 {
         BusOperations *operations = waiting->owner;
@@ -121,7 +122,8 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-/* The methods: begin() requests a cycle, and the callback answers when it has ended. */
+/* The methods: begin() requests a cycle or fails, and the callback answers when the cycle has
+ * ended. */
 
 /* Answers Sync() and SyncFull() with the error of the cycle, "" after success. */
 static void on_synced(Tracker *tracker, const Error *error, void *userdata)
@@ -161,10 +163,11 @@ static void answer(Waiting *waiting, const json_t *document, const char *name, c
         answer_text(waiting, text, name, &error);
 }
 
-/* Returns the reason why the cycle did not make the reshape of this kind; code 0: it did. Other
- * parts of the publication can have failed. The error of the cycle counts only if Placement was not
- * reached, if the cycle ended before the reshape, or if the first publication is still put off. It
- * also counts if a reload ended the wait. */
+/* Returns the reason why the cycle did not make the reshape of this kind; code 0: it did, or
+ * nothing had to move. Other parts of the publication can have failed. The error of the cycle
+ * counts only if Placement was not reached, if the host is retired, or if the cycle ended before
+ * the reshape. It also counts if the first publication is still put off, or if a reload ended the
+ * wait. */
 static const Error *find_failure(const TrackerView *view, int kind, const Error *error)
 {
         static const Error skipped = { EAGAIN, "The cycle ended before the reshape" };
@@ -218,8 +221,8 @@ static int begin_reshape(Waiting *waiting, const EventAuthor *by, sd_bus_error *
 }
 
 /* Answers with the error of the last audit if it failed. Otherwise answers with its document, also
- * if the publication failed. If no audit has run, or if a reload ended the wait, answers with the
- * error of the cycle: the document is that of an earlier audit then. */
+ * if the publication failed. If there is neither, or if a reload ended the wait, answers with the
+ * error of the cycle: a document is that of an earlier audit then. */
 static void on_audited(Tracker *tracker, const Error *error, void *userdata)
 {
         const AuditorState *audit = auditor_get_state(tracker_view(tracker).auditor);
@@ -456,7 +459,8 @@ static void on_cordon_reported(Tracker *tracker, const Error *error, void *userd
 
 /* Applies the cordons to new claims at once, and answers after the cycle that reports them to
  * Placement. Records note as an event. left: why Placement does not get the change; the answer is
- * at once then. NULL: it does. Returns 1, or a negative errno. */
+ * at once then. NULL: it does. Returns a negative errno if the answer cannot be sent or awaited;
+ * the cordons hold then, too. */
 static int report_cordon(sd_bus_message *call, const BusConfig *config, const EventNote *note,
                          const char *left)
 {
