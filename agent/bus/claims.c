@@ -5,10 +5,11 @@
  * with its caller, and answers. Claim(), ClaimPlaced(), MoveClaim(), and Explain() of a privileged
  * caller can wait for Placement or for a poll of the guests. Such a call is kept as a WaitingCall
  * until its answer. The other methods answer at once. A claim that the consumer had before is
- * answered again, without a log message and without a notice to the watcher of the claim service.
- * PrepareGuest() recognises it by its time (reply_prepared()). If the clock was set back, a claim
- * whose time falls into the call counts as new. If PrepareGuest() ends an earlier claim, it logs
- * this and notifies the watcher.
+ * answered again, without the message about a new claim and without a notice to the watcher of the
+ * claim service. PrepareGuest() recognises it by its time (reply_prepared()). If the clock was set
+ * back, a claim whose time falls into the call counts as new. If PrepareGuest() ends an earlier
+ * claim, it logs this and notifies the watcher. A claim stays if its partition cannot be used:
+ * ClaimPlaced() and CheckGuest() answer with an error, PrepareGuest() with ready false or an error.
  *
  * Tests: tests/integration/claims/test_claims.py tests/integration/agent/test_bus_documents.py */
 
@@ -97,8 +98,8 @@ static int reply_claim(sd_bus_message *call, const ClaimService *service, const 
         return text ? sd_bus_reply_method_return(call, BUS_CLAIM_OUT, claim->id, text) : -ENOMEM;
 }
 
-/* A call whose answer depends on the claim queue, which waits for Placement or for the guests. The
- * callback of the queue frees the structure. */
+/* A call whose answer depends on the claim queue, which waits for Placement or for the guests. When
+ * the queue has the call, its callback frees the structure. */
 typedef struct WaitingCall {
         sd_bus_message *call; /* owned; request borrows its texts */
         ClaimService *service;
@@ -166,8 +167,8 @@ static void format_held(const Claim *claim, char *text, size_t size)
 }
 
 /* Logs the caller's change of a claim, with its amounts and devices. The entry has fields for
- * claim, consumer and caller. format yields the change, for example "created for …" or "released".
- * reason can be "" or NULL. */
+ * claim, consumer, caller and first device. format yields the change, for example "created for …"
+ * or "released". reason can be "" or NULL. */
 static _printf_(4, 5) void log_change(const BusCaller *caller, const Claim *claim,
                                       const char *reason, const char *format, ...)
 {
@@ -365,7 +366,7 @@ static json_t *verdicts_to_json(const FitVerdicts *verdicts, bool fits, const ch
 }
 
 /* Answers with the document of Explain(): whether the request fits the known state, and the reasons
- * of each provider. */
+ * of the providers, of which some can be omitted. */
 static int explain_known(const WaitingCall *waiting, sd_bus_error *error)
 {
         _cleanup_(fit_verdicts_done) FitVerdicts verdicts = { 0 };
@@ -484,7 +485,7 @@ int bus_move_claim(sd_bus_message *call, const BusCaller *caller, const BusConfi
 }
 
 /* The result of a method that changes a claim. answer() uses it for the reply, the journal and the
- * subscribers. */
+ * watcher of the claim service. */
 typedef struct Outcome {
         ClaimEvent event;
         const char *what;   /* verb of the journal text, for example "released" */
@@ -764,8 +765,8 @@ int bus_guest_started(sd_bus_message *call, const BusCaller *caller, const BusCo
 }
 
 /* Returns true if the start of the guest failed, or was not reported, before Placement was read for
- * its claim. Confirmed, the claim is one of a stopped guest, about which the comparison asks
- * without waiting for its expiry. */
+ * its claim. If the claim is confirmed then, it counts as that of a stopped guest, and the
+ * comparison asks Placement about it before its expiry. */
 static bool waits_for_read(const Claim *claim)
 {
         return claim->state == CLAIM_STATE_CLAIMED && !claim->was_read &&
@@ -774,8 +775,8 @@ static bool waits_for_read(const Claim *claim)
 
 /* Notes that the guest has stopped, and ends its claim if claim_is_of_guest_alone(). Then the agent
  * made the claim from the domain, and no other writer made the allocations. A claim that a
- * scheduler placed outlives a stop of its guest. So does one for which Placement was not read: the
- * comparison reads it. */
+ * scheduler placed outlives a stop of its guest. A claim that waits_for_read() is confirmed and
+ * kept, and the comparison reads Placement for it. */
 int bus_guest_released(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
                        sd_bus_error *error)
 {

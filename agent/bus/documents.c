@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* The documents of Describe(). A text is made at the first read after a change, and kept. After a
- * change, a short document that a client has read is made again. If the text differs, a signal is
- * sent. The next signal requires another read. So a client reads, waits for the signal, and reads
- * again, and a document without readers is not made. A client whose read failed because there is no
- * document yet counts as a reader. The document "status" counts as changed at each look, so it is
- * made at each read. systemd/org.computeagent.Agent1.xml describes its members.
+ * change, bus_documents_signal() makes a short document again that a client has read. If the text
+ * differs, it sends a signal. The next signal requires another read. So a client reads, waits for
+ * the signal, and reads again, and a document without readers is not made. A client whose read of a
+ * short document failed counts as a reader. The document "status" counts as changed at each look,
+ * so it is made at each read. systemd/org.computeagent.Agent1.xml describes its members.
  *
  * Claims, ended claims and events can be very many, so a Listing writes these three documents in
  * steps. Their old text is freed at a change. They are too large to be made only for a comparison,
@@ -531,7 +531,7 @@ static int make(BusDocuments *documents, BusDocument document, sd_bus_error *err
 }
 
 /* Documents in steps. A change of a claim or an event during the work is in the document only if
- * the item is written after it. */
+ * the item is read after it. The document "history" reads all its items at the begin. */
 
 /* A document that is made in steps: its text so far, and the place of the next item. */
 typedef struct Listing {
@@ -659,7 +659,7 @@ static int finish(Listing *listing)
 }
 
 /* Makes one step of the document, or answers with a text that another job has finished. Only one
- * job makes a document at a time; the other jobs wait for its end. */
+ * job makes this document at a time; other jobs for it wait for its end. */
 static int step(BusJob *job, sd_bus_error *error)
 {
         Listing *listing = (Listing *)job;
@@ -825,8 +825,8 @@ bool bus_documents_signal(BusDocuments *documents, sd_bus *bus)
         return false;
 }
 
-/* Compares the counters of the claim database, because some writes send no event: a pending claim,
- * and a write of another process. */
+/* Compares the counters of the claim database, and notes the documents that they concern, because
+ * some writes do not notify on_claim(): a pending claim, and a write of another process. */
 static void inspect_claims(BusDocuments *documents)
 {
         static const BusDocument of_claims[] = { BUS_TREE, BUS_CLAIMS, BUS_HISTORY };

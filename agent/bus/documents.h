@@ -2,12 +2,12 @@
 #pragma once
 
 /* The documents of Describe(), which every user can read. The text of a document is made at the
- * first read after a change, and kept for later reads, so frequent reads are cheap. The document
- * "status" is made at each read. The documents "claims", "history" and "events" can be large. They
- * are made in steps, and other calls are served between the steps. After a client has read a
- * document, the signal DocumentChanged is sent once when the document differs at a later notice of
- * a change. For the large documents each change counts as a difference. Main thread only; blocks on
- * the disk of the claim database. */
+ * first read after a change, or to compare it, and kept for later reads, so frequent reads are
+ * cheap. The document "status" is made at each read. The documents "claims", "history" and "events"
+ * can be large. They are made in steps, and other calls are served between the steps. After a
+ * client has read a document, the signal DocumentChanged is sent once when the document differs at
+ * a later notice of a change. For the large documents each change counts as a difference. Main
+ * thread only; blocks on the disk of the claim database. */
 
 #include <systemd/sd-bus.h>
 
@@ -32,7 +32,7 @@ typedef enum BusDocument {
 typedef struct BusDocumentText {
         char *text;   /* the latest text; NULL: not made, or freed */
         bool is_old;  /* its sources have changed since */
-        bool is_read; /* a client has this text, and got no signal since */
+        bool is_read; /* a client has this text, or its read failed, and it got no signal since */
         bool is_due;  /* a client had the text at a change: signal it if it differs */
         bool differs; /* the present text differs from the one that the client has */
 } BusDocumentText;
@@ -53,7 +53,7 @@ typedef struct BusDocuments {
         /* For "status". */
         PendingWrites pending_writes;
         const char *pending_writes_error;
-        bool is_counted; /* pending writes have not changed since they were counted */
+        bool is_counted; /* pending writes were counted since bus_documents_look() */
 } BusDocuments;
 
 /* Frees the texts and releases the snapshot. */
@@ -70,8 +70,8 @@ void bus_documents_note(BusDocuments *documents, BusDocument document);
  * changed. "status" always counts as changed, and counts the pending writes again. */
 void bus_documents_look(BusDocuments *documents);
 
-/* Sends DocumentChanged for each document that is due. Makes at most one document, to compare it.
- * Returns true if the caller must call again soon. */
+/* Sends DocumentChanged for each document that is due and differs. Makes at most one document, to
+ * compare it. Returns true if the caller must call again soon. */
 bool bus_documents_signal(BusDocuments *documents, sd_bus *bus);
 
 /* Handles Describe(). Returns the result of an sd-bus handler. BUS_ERROR_INVALID: there is no
