@@ -10,8 +10,9 @@
  * claim. The caller of add() passes the remedy and a reason against it, which can be empty. With a
  * reason, the finding has no remedy, and the reason is the end of its text.
  *
- * The last audit_run_step() replaces the memory of the last audit as a whole. So it has entries
- * only of consumers that have allocations here. */
+ * The last audit_run_step() replaces the memory of the audit before as a whole, so it has entries
+ * only of consumers that have allocations here. If memory is short, an earlier step fails, and
+ * memory and result stay unchanged. */
 
 #include "agent/audit/audit.h"
 
@@ -238,7 +239,7 @@ static AuditServerState judge(const AuditRun *run, const Consumer *consumer,
                                      : audit_judge_server(&run->evidence, consumer, text);
 }
 
-/* Lists a consumer without guest and without a claim that explains it, unless its server is
+/* Lists a consumer without guest and without a claim that explains it, or skips it if its server is
  * alive. */
 static int judge_unowned(AuditRun *run, const Consumer *consumer)
 {
@@ -287,7 +288,8 @@ static int inspect_consumer(AuditRun *run, const Consumer *consumer)
 
 /* Claims whose consumer differs */
 
-/* Writes a difference between claim and guest to ret; "" if they agree. */
+/* Writes a difference between claim and guest, or why the guest is not here, to ret; "" if they
+ * agree. */
 static int find_disagreement(const AuditRun *run, const Claim *claim, char ret[static REASON_SIZE])
 {
         const HostDomain *domain = guest_index_guest(&run->evidence.index, claim);
@@ -443,7 +445,8 @@ static int add_amount(AuditRun *run, const Claim *claim, const Consumer *consume
                    claim->consumer.text, claimed, name, placed);
 }
 
-/* Compares a claim with its consumer. Amounts come before providers. */
+/* Compares a claim with its consumer, and skips a difference if the guest can be moving. Amounts
+ * come before providers. */
 static int compare(AuditRun *run, const Claim *claim, const Consumer *consumer)
 {
         AuditDifference difference;
@@ -469,7 +472,8 @@ static int compare(AuditRun *run, const Claim *claim, const Consumer *consumer)
 /* Claims whose consumer is not here */
 
 /* Checks a claim whose consumer has allocations, and is not here (CONSUMER_HERE). The claim does
- * not end if its guest is a process that is alive, or can be one. */
+ * not end if its guest can be moving, runs, is a process that is alive, or is unknown to the
+ * driver. */
 static int inspect_gone(AuditRun *run, const Claim *claim, const Consumer *consumer)
 {
         const HostDomain *domain = guest_index_guest(&run->evidence.index, claim);
@@ -499,8 +503,8 @@ static int inspect_gone(AuditRun *run, const Claim *claim, const Consumer *consu
                    claim->id, claim->consumer.text);
 }
 
-/* Checks a claim without allocations in Placement. Allocations that another writer made and removed
- * are not written again. */
+/* Checks a claim without allocations in Placement, unless it is young. Allocations that another
+ * writer made and removed are not written again. */
 static int inspect_missing(AuditRun *run, const Claim *claim)
 {
         const HostDomain *domain = guest_index_guest(&run->evidence.index, claim);

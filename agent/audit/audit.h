@@ -16,8 +16,9 @@
  * skipped if one claim is not confirmed, if the second one or the consumer is new, or if the guest
  * can be moving. It is also skipped if the consumer has allocations, but none from this tree. The
  * second claim of a pair is always counted, and the first one is counted if the pair is skipped.
- * Fourth, a guest that is being resized or migrated, and a consumer that can be the migration of a
- * guest. A running guest without a claim is listed nevertheless.
+ * Fourth, a consumer that can be the migration of a guest, and a guest that can be moving. That
+ * guest is skipped if its claim differs from its consumer, or if its consumer is on other hosts. A
+ * running guest without a claim is listed nevertheless.
  *
  * Classes that neither a guest nor a device of the host shows (DISK_GB, an operator's own) are
  * compared only if the claim has an amount of the class. A claim has at most one finding about its
@@ -33,10 +34,10 @@
  * A server that can be alive by the evidence loses no allocation by a remedy, unless the operator
  * names its consumer. A claim is written to Placement only if claim and guest agree, so Placement
  * never gets less than the guest has. It is also not written while its consumer is new (first seen
- * or written less than the grace time ago). If another writer made and removed the allocations of a
- * claim, the claim is not written. If the guest is bound to neither of two providers, Placement's
- * provider stays. If a reason prevents a remedy, the finding has no remedy, and its text ends with
- * the reason. */
+ * or written less than the grace time ago), or while AuditInput.waits has a reason. If another
+ * writer made and removed the allocations of a claim, the claim is not written. If the guest is
+ * bound to neither of two providers, Placement's provider stays. If a reason prevents a remedy, the
+ * finding has no remedy, and its text ends with the reason. */
 
 #include "base/allocation.h"
 #include "base/provider-tree.h"
@@ -47,15 +48,16 @@
 /* Types of findings. The comment names the difference. */
 typedef enum AuditType {
         AUDIT_LEAKED,    /* a consumer with allocations here, without guest and without a claim that
-                            explains them */
+                            explains them, whose server is not alive by the evidence */
         AUDIT_MIGRATION, /* a leaked consumer whose type in Placement is MIGRATION */
         AUDIT_MISSING,   /* the agent wrote a claim, and Placement has no allocation for it any more
                           */
         AUDIT_UNALLOCATED, /* Placement has no allocation for a claim that the agent did not write
                             */
-        AUDIT_AMOUNT,      /* a claim has another amount than its consumer */
-        AUDIT_LARGER,    /* another writer gave the consumer more than its claim has, and the claim
-                            covers the guest: information, and no problem */
+        AUDIT_AMOUNT,      /* a claim has another amount than its consumer, and it is not
+                              AUDIT_LARGER */
+        AUDIT_LARGER,    /* another writer gave the consumer more than its claim has, and claim and
+                            guest agree: information, and no problem */
         AUDIT_PROVIDER,  /* a claim has a class from other providers than its consumer */
         AUDIT_UNCLAIMED, /* a guest without a claim */
         AUDIT_EVACUATED, /* a claim, or a guest without one; its consumer is on other hosts, and the
@@ -117,7 +119,7 @@ typedef struct Audit {
 void audit_done(Audit *audit);
 
 /* The times when consumers were first seen in their present state. The caller keeps it from one
- * audit to the next. It is empty after a start, so the next audit finds each consumer new. */
+ * audit to the next. It is empty after a start, so the first audit finds each consumer new. */
 typedef struct AuditMemory {
         struct AuditSeen {
                 Uuid consumer;

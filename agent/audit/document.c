@@ -4,7 +4,7 @@
  * has a claim or an allocation here. A claim whose consumer has no allocations at all appears only
  * in findings. A consumer with two claims appears once, with the older claim. The text of each item
  * is written at once, so that no JSON value of the whole document exists: for thousands of
- * consumers, its end alone would stop the main loop.
+ * consumers, to free it alone would stop the main loop.
  *
  * Tests: tests/unit/agent/audit/test-auditor.c */
 
@@ -23,7 +23,7 @@ struct AuditDocument {
         FILE *file; /* writes to text; NULL: complete */
         char *text;
         size_t size;
-        size_t n_described;    /* findings and consumers */
+        size_t n_described;    /* findings, consumers and ends of lists */
         const char *separator; /* text before the next item of a list */
 };
 
@@ -79,7 +79,7 @@ static json_t *devices_to_json(const Claim *claim)
         return json_incref(array);
 }
 
-/* Returns the host CPUs that the claim's guest can use. NULL: memory is short. */
+/* Returns the host CPUs of the claim's layout, "" without any. NULL: memory is short. */
 static char *cpus_of(const Claim *claim)
 {
         CpuSet cpus = { 0 };

@@ -13,7 +13,7 @@ int audit_document_new(AuditDocument **ret, const AuditInput *input, const Audit
 AuditDocument *audit_document_free(AuditDocument *document);
 DEFINE_CLEANUP(AuditDocument *, audit_document_free);
 
-/* Describes at most n findings or consumers. Returns 1 if some are left, or -ENOMEM. Returns 0 if
+/* Describes at most n findings or consumers. Returns 1 if a part is left, or -ENOMEM. Returns 0 if
  * the document is complete, with its text in the form AUDIT_FORMAT (formats/format-names.h) in
  * *ret. The caller frees it; NULL: memory is short. No step follows. */
 int audit_document_step(AuditDocument *document, size_t n, char **ret);

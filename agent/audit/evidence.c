@@ -5,7 +5,7 @@
  * consumer needs no loop over all guests. The text of an owner is "PROJECT USER", that of a size is
  * "PROJECT USER CPUS MEMORY_MB".
  *
- * Four of the sets have two sides. Guests that can be moving are in "gone" and "resized". Consumers
+ * Four of the sets form two sides. Guests that can be moving are in "gone" and "resized". Consumers
  * that can be migrations are in "loose" and "loose_sizes". A consumer of one side is looked up in
  * the sets of the other side: audit_may_be_moving() looks up guests, find_server() possible
  * migrations. */

@@ -11,15 +11,16 @@
  * them here, in its new size. If there are several migrations, the guest of each one is unknown.
  * The audit does not need to know it: as long as a migration can belong to a guest, guest and
  * migration count as being moved. A migration can belong to a guest if project and user are equal,
- * because Nova copies these. Its type must be MIGRATION or unknown, no claim of a guest was moved
- * to it, and it fits one of these cases.
+ * because Nova copies these. Its type must be MIGRATION, unknown or absent, no claim of a guest was
+ * moved to it, and it must fit one of these cases.
  *
  * The guest is elsewhere: any consumer fits that has CPUs or memory here and has no guest.
  *
- * The guest's claim differs: such a consumer fits if it has the size of the claim or of the domain.
+ * The guest's claim differs from its allocations: such a consumer fits if it has the size of the
+ * claim or of the domain.
  *
- * The guest had another size here: such a consumer fits if it has the size of an ended claim. This
- * case protects only the migration.
+ * The guest had another size here, by an ended claim in the history: such a consumer fits if it has
+ * the size of an ended claim. This case protects only the migration.
  *
  * Nova allocates before it builds or copies a server. Until libvirt has the domain, a living server
  * and a deleted one look alike in Placement. So an allocation is removed only with positive
@@ -32,8 +33,9 @@
  * written less than the grace time ago.
  *
  * Ended: the newest event of the consumer in this host's history is the end of its claim. A caller
- * released the claim, or its guest was gone. The allocation is older than that event. None of the
- * facts above is known. Nova's folders and the time of the allocation are known.
+ * released the claim, or its guest was gone. The allocation is older than that event by
+ * PLACEMENT_SLACK_USEC or more. None of the facts above is known. Nova's folders and the time of
+ * the allocation are known.
  *
  * Unknown: all other cases, for example a lost history or unreadable folders.
  *
@@ -52,8 +54,8 @@
 
 #define AUDIT_EVIDENCE_SIZE 768 /* length of the evidence in words, in bytes, with the NUL */
 
-/* The sets for the judgement, made once per audit. Keys are texts, which evidence.c describes. The
- * caller sets input, which is borrowed, and zeroes the rest. */
+/* The sets for the judgement, made once per AuditRun. Keys are texts, which evidence.c describes.
+ * The caller sets input, which is borrowed, and zeroes the rest. */
 typedef struct AuditEvidence {
         const AuditInput *input;
         GuestIndex index;
@@ -85,17 +87,17 @@ typedef enum AuditServerState {
         AUDIT_SERVER_ENDED,
 } AuditServerState;
 
-/* Decides whether the server of a consumer without claim and guest is alive, by the rules above.
- * The age that AuditMemory knows does not count here. The evidence is written to text, or for
- * AUDIT_SERVER_UNKNOWN the reason why there is none, with an advice. */
+/* Decides whether the server of a consumer without a guest, and without a claim that explains it,
+ * is alive, by the rules above. The age that AuditMemory knows does not count here. The evidence is
+ * written to text, or for AUDIT_SERVER_UNKNOWN the reason why there is none, with an advice. */
 AuditServerState audit_judge_server(const AuditEvidence *evidence, const Consumer *consumer,
                                     char text[static AUDIT_EVIDENCE_SIZE]);
 
 /* Returns the provider if it is in the host's own tree, else NULL. */
 const Provider *audit_own_provider(const AuditInput *input, const Uuid *uuid);
 
-/* Returns true if all allocations of the consumer are from the host's own tree and from sharing
- * providers of this host. */
+/* Returns true if each allocation of the consumer is from the host's own tree or from a sharing
+ * provider of this host. */
 bool audit_names_no_other(const AuditInput *input, const Consumer *consumer);
 
 /* Returns the consumer's amount of a class in the host's own tree, and its amounts of CPUs and
