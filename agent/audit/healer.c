@@ -4,15 +4,16 @@
  * once; the other remedies write one consumer to Placement. Each write has one of these ends: it is
  * done; it fails; or it gets a conflict. After a conflict the consumer is read again, except after
  * that of the last write. If no other client wrote it, the write is repeated, with at most
- * ATTEMPTS_MAX writes in all. If a client wrote it, the finding fails, or counts as healed if the
- * difference is gone.
+ * ATTEMPTS_MAX writes in all. If another client wrote it, the finding fails, or counts as healed if
+ * the difference is gone.
  *
  * A failure belongs to its finding alone. But after a failure that all writes would meet
  * (report_outcome_is_fatal()), the other writes fail without a request. A write that lowers an
  * amount from this tree is refused if the consumer has a guest, or a claim that explains its
  * allocations. The consumer of a write is reserved (claim_service_lock_consumer()) until the
- * finding is done, so that no claim is made for it at the same time. Findings without a remedy, and
- * those of other consumers than the named one, are skipped. */
+ * finding is done, so that no claim is made for it at the same time. Findings without a remedy,
+ * those of other consumers than the named one, and without "everything" all but evacuated claims,
+ * are skipped. */
 
 #include "agent/audit/healer.h"
 
@@ -79,8 +80,8 @@ static void note_failure(Healer *healer, int result, const Error *words)
                 healer->away = finding->error;
 }
 
-/* Marks the claim of an AUDIT_MISSING finding as sent, because the write is on its way. If the
- * write fails, the claim is a pending write, which the queue handles (agent/placing/settle.c). */
+/* Marks the claim of an AUDIT_MISSING finding as sent, before the write is sent. If the write
+ * fails, the claim is a pending write, which the queue handles (agent/placing/settle.c). */
 static void mark_sent(Healer *healer, const AuditFinding *finding)
 {
         Claims *claims = healer->order.claims->claims;
@@ -90,8 +91,8 @@ static void mark_sent(Healer *healer, const AuditFinding *finding)
                                              CLAIM_WRITE_SENT, &healer->reported, NULL);
 }
 
-/* Stores the state of the consumer after the write in the claim database, and marks a claim that
- * was sent as written. */
+/* After AUDIT_REMEDY_WRITE_CLAIM, stores the state of the consumer in the claim database, and marks
+ * a claim that was sent as written. */
 static void note_reported(Healer *healer, const AuditFinding *finding)
 {
         Claims *claims = healer->order.claims->claims;
@@ -132,8 +133,8 @@ static void note_healed(Healer *healer)
                   finding->text, finding->evidence);
 }
 
-/* Returns true if the guest of the finding can be here: it runs or is no domain, or its claim was
- * returned to a caller since the audit. */
+/* Returns true if the guest of the finding can be here: it runs, it can be a guest that is no
+ * domain of the last poll, or its claim was made or returned to a caller since that poll began. */
 static bool can_be_back(const Healer *healer, const AuditFinding *finding)
 {
         const ClaimService *service = healer->order.claims;
@@ -151,8 +152,8 @@ static bool can_be_back(const Healer *healer, const AuditFinding *finding)
         return domain && domain->running;
 }
 
-/* Ends the claim of an evacuated guest, unless the guest can be back. A claim that has ended
- * already is no failure. */
+/* Ends the claim of an evacuated guest. The finding fails if the guest can be back, its consumer is
+ * reserved, or the database fails. A claim that has ended already is no failure. */
 static int end_claim(Healer *healer, AuditFinding *finding)
 {
         Claims *claims = healer->order.claims->claims;
@@ -322,8 +323,8 @@ static bool lock_consumer(Healer *healer, const AuditFinding *finding)
 }
 
 /* Writes the consumer of the finding, after a last check against its claim. Returns 1 if a request
- * is on its way, or a negative errno. Returns 0 if nothing has to be written any more, or if
- * lock_consumer() set the failure. */
+ * is on its way, or a negative errno. Returns 0 if nothing has to be written any more, if the claim
+ * ended or was made since the audit, or if lock_consumer() set the failure. */
 static int write_consumer(Healer *healer, const AuditFinding *finding, Error *reterr)
 {
         const Consumer *held = allocations_find(healer->order.consumers, &finding->consumer);
@@ -385,8 +386,8 @@ static bool is_put_right(Healer *healer, const AuditFinding *finding)
                edit(healer->order.input, finding->remedy, held, claim, &edited) == 1;
 }
 
-/* Replaces the stored consumer by the fresh one. Returns true if it was written since it was
- * read. */
+/* Replaces the stored consumer by the fresh one. Returns true if its generation shows a write since
+ * it was read. */
 static bool replace_consumer(Healer *healer, Consumer **fresh)
 {
         const Consumer *old = allocations_find(healer->order.consumers, &(*fresh)->uuid);

@@ -6,11 +6,12 @@
  * write it reads the claim again, because a claim can be made or end during the requests. It writes
  * with the consumer's generation, and reads the consumer again after a conflict, except after that
  * of the last attempt. A consumer that another client wrote since the audit is left unchanged, and
- * its finding fails unless the difference is gone. A finding keeps AUDIT_FOUND if nothing has to be
- * written any more, or if its claim ended or was made since the audit. A missing claim is stored as
- * a pending write before its allocations are sent. If the write of such a claim fails,
- * agent/placing/settle.c sends it later. An adoption counts as healed when it was requested. Main
- * thread; blocks on the disk of the claim database. */
+ * its finding fails unless the difference is gone. A failure belongs to its finding, except one
+ * that all writes would meet. A finding keeps AUDIT_FOUND if no remedy applies, if nothing has to
+ * be written any more, or if its claim ended or was made since the audit. The claim of an
+ * AUDIT_MISSING finding is stored as a pending write before its allocations are sent. If that write
+ * fails, agent/placing/settle.c sends it later. An adoption counts as healed when it was requested.
+ * Main thread; blocks on the disk of the claim database. */
 
 #include "agent/audit/audit.h"
 #include "agent/guests/comparison.h"
