@@ -3,14 +3,14 @@
 /* Runs one audit at a time, as a chain of callbacks. The audit first gathers the consumers of the
  * tree (on_gathered()), and reads claims and history from the claim database. Then it reads the
  * consumers of claims and stopped guests without an allocation here, one after the other
- * (on_consumer()). If there are events, the last one serves as a clock (is_clock()). Then it makes
- * the findings (compare_some()), and completes claims (complete_some()). An audit at a start and
- * one that heals pass the evacuated guests to the claim service, so that these are not adopted, and
- * the findings to agent/audit/healer.h. The last stage makes the document for D-Bus and the list of
- * problems for people, and stores both (finish()). An error ends the audit with fail(), except that
- * of a remedy or of the completion of a claim. Then the error is stored, the last results stay, and
- * the audit of a start stays due. If memory is short in finish() itself, the error is stored, too,
- * but the audit of a start is over.
+ * (on_consumer()). If these consumers have events, one that does not exist is read last, as a clock
+ * (is_clock()). Then it makes the findings (compare_some()), and completes claims
+ * (complete_some()). An audit at a start and one that heals pass the evacuated guests to the claim
+ * service, so that these are not adopted, and the findings to agent/audit/healer.h. The last stage
+ * makes the document for D-Bus and the list of problems for people, and stores both (finish()). An
+ * error ends the audit with fail(), except that of a remedy or of the completion of a claim. The
+ * function fail() stores the error, keeps the last results, and leaves the audit of a start due. If
+ * memory is short in finish() itself, the error is stored, too, but the audit of a start is over.
  *
  * A host can have thousands of guests, so the stages without requests take several turns of the
  * main loop (on_next()). Between two turns a newer poll can replace the facts of the guests. The
@@ -66,9 +66,10 @@ struct Auditor {
         bool at_start, asked, asked_heal;
         bool is_left;         /* the audit of the start left an evacuated guest unchanged */
         Uuid asked_consumer;  /* consumer that will be healed; empty: none */
-        EventAuthor asked_by; /* caller of that request to heal; "": none */
+        EventAuthor asked_by; /* caller of the last request to heal; "": none */
         uint64_t n_cycles;    /* number of cycles since the last audit by heal_cycles */
-        uint64_t built_usec;  /* ClaimService.built_usec when the last audit began */
+        uint64_t built_usec;  /* ClaimService.built_usec when the last audit of a start, or that
+                                 heals all, began */
         AuditMemory memory;
         AuditorState state;
 
@@ -475,7 +476,7 @@ static int complete_some(Auditor *auditor)
         return 0;
 }
 
-/* Describes some consumers. Ends the audit after the last one. */
+/* Describes some findings or consumers. Ends the audit after the last one. */
 static int describe_some(Auditor *auditor)
 {
         char *document;
@@ -617,8 +618,9 @@ static int keep_events(Auditor *auditor, EventList *page)
         return 0;
 }
 
-/* Lists the next claims. A claim that changes during the listing counts in its state before or
- * after the change, as with the consumers, which are read one after another. Returns 1. */
+/* Lists the next living claims. A claim that changes during the listing counts in its state before
+ * or after the change, as with the consumers, which are read one after another. Returns 1, or a
+ * negative errno. */
 static int list_some(Auditor *auditor, Claims *claims, Error *reterr)
 {
         ClaimList *list = &auditor->claims;

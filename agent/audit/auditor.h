@@ -4,19 +4,20 @@
 /* Runs audits: reads the allocations from this host in Placement, lets agent/audit/audit.h compare
  * them with claims and guests, and applies the requested remedies.
  *
- * The first audit runs at the start, unless it is a warm start (agent/cycle/warm-start.h), and one
- * runs after the claim database was created again. These two end claims of guests that were
- * evacuated (facts A14), and list differences. Until one of them, or an audit that heals
- * everything, succeeds, it stays due. A reload passes its memory and results to a new auditor
- * (auditor_inherit()). Other audits run only on request, and heal every heal_cycles cycles if that
- * is configured. If that cycle has an audit for another reason, which does not heal, or if its
- * audit cannot begin, the automatic heal waits for the next heal_cycles cycles. They are rare,
- * because the read of all consumers costs one request for each. Healing writes with the consumer's
+ * The first audit runs at the start, unless a warm start (agent/cycle/warm-start.h) finds Placement
+ * unchanged, and one runs after the claim database was created again. These two end claims of
+ * guests that were evacuated (facts A14), and list differences. Until one of them, or an audit that
+ * heals everything, succeeds, such an audit stays due. A reload passes memory and results of the
+ * auditor to a new one (auditor_inherit()). Other audits run on request. If heal_cycles is set, one
+ * that heals also runs every heal_cycles cycles. If that cycle has an audit for another reason,
+ * which does not heal, or if its audit cannot begin, the automatic heal waits for the next
+ * heal_cycles cycles. Audits are rare, because the read of all consumers costs one request for
+ * each. An audit that fails leaves the results of the last one. Healing writes with the consumer's
  * generation, and reads a consumer again after a conflict. It changes nothing of other hosts. It
  * writes amounts of sharing providers only for a claim without allocations in Placement, and
- * removes them only with the rest of a consumer that names no other host. Each audit, also one that
- * does not heal, completes claims whose consumers got their allocations only later. Main thread;
- * blocks on the disk of the claim database. */
+ * removes them only with the rest of a consumer that names no other host. Each audit that has
+ * compared, also one that does not heal, completes claims whose consumers got their allocations
+ * only later. Main thread; blocks on the disk of the claim database. */
 
 #include <systemd/sd-event.h>
 
@@ -30,7 +31,8 @@ typedef struct AuditorConfig {
         Uuid root;
         bool at_start;        /* the first cycle with a Placement audits */
         uint64_t grace_usec;  /* 0: AUDITOR_GRACE_USEC */
-        uint64_t heal_cycles; /* heal automatically every n cycles that reach the audit; 0: never */
+        uint64_t heal_cycles; /* heal automatically at every n-th call of auditor_is_due(); 0:
+                                 never */
         const char *refused;  /* reason why nothing can be written to Placement; NULL: it can */
 } AuditorConfig;
 
@@ -45,8 +47,9 @@ int auditor_new(Auditor **ret, sd_event *event, const AuditorConfig *config);
 Auditor *auditor_free(Auditor *auditor);
 DEFINE_CLEANUP(Auditor *, auditor_free);
 
-/* Moves the results of another auditor of the same host to a new one, and whether the audit of the
- * start is due. The other one must not be used any more, except to free it. */
+/* Moves memory and results of another auditor of the same host to a new one, and whether the audit
+ * of the start is due. Requests are not moved. The other one must not be used any more, except to
+ * free it. */
 void auditor_inherit(Auditor *auditor, Auditor *before);
 
 /* Requests an audit from the next cycle. If that cycle cannot reach it, its owner ends the request
@@ -69,10 +72,11 @@ bool auditor_is_due(Auditor *auditor, const char *waits);
 
 /* Begins an audit. The reporter must have read the tree. waits is AuditInput.waits. The reporter
  * and waits are borrowed until done is called. Returns a negative errno with words on failure:
- * nothing is running then, and the requests stay until auditor_give_up(). Every later failure is
- * AuditorState.error, and the results of the audit before stay. If memory for the results is short,
- * the audit still counts as ended, with that error. The callback done reports the end of the audit,
- * once, never from inside auditor_begin(). */
+ * nothing is running then, and the requests stay until auditor_give_up(). A later failure of the
+ * audit is AuditorState.error, and the results of the audit before stay. A failed remedy fails only
+ * its finding. If memory for the results is short, the audit still counts as ended, with that
+ * error. The callback done reports the end of the audit, once, never from inside
+ * auditor_begin(). */
 int auditor_begin(Auditor *auditor, Reporter *reporter, const char *waits,
                   void (*done)(void *userdata), void *userdata, Error *reterr);
 
