@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* The program compute-agentd: prepares the process, and then runs the daemon (agent/daemon.h).
- * First it disables core dumps, unless the operator raised their limit, and limits malloc to one
- * arena. Then it parses the command line. If root runs --once or --dry-run without --config, it
- * checks that the service can read the configuration. It loads the configuration, which has
- * secrets. Finally, if it runs as root, it continues as the owner of the state directory, unless
- * root owns it or it does not exist. Exit codes before the daemon runs: 0 after --help and
- * --version, 2 for wrong usage, and 1 for other failures. If that check fails, or the configuration
- * cannot be loaded, the code is 78 (EX_CONFIG).
+ * First it disables core dumps, unless their limit is above 0, and limits malloc to one arena. Then
+ * it parses the command line. If root runs --once or --dry-run without --config, it checks that the
+ * service can read the configuration. It only warns if the user of the service is not found. It
+ * loads the configuration, which has secrets, and applies --direct. Finally, if it runs as root, it
+ * continues as the owner of the state directory, unless root owns it or it does not exist. Exit
+ * codes before the daemon runs: 0 after --help and --version, 2 for wrong usage, and 1 for other
+ * failures. If that check fails, or the configuration cannot be loaded, the code is 78 (EX_CONFIG).
  *
  * Tests: tests/integration/agent/test_agent.py tests/integration/agent/test_root_at_hand.py */
 
@@ -106,8 +106,8 @@ static void on_config_warning(const char *text, void *userdata)
 }
 
 /* Replaces endpoint, token and auth_type of [placement] by those of a Placement behind a Unix
- * socket that accepts the token "admin", and sets has_placement. The other options stay. Returns
- * -ENOMEM on failure; then nothing is changed. */
+ * socket that accepts the token "admin", and sets has_placement. The other options stay. A reload
+ * does not repeat this. Returns -ENOMEM on failure; then nothing is changed. */
 static int use_direct(Config *config, const char *socket)
 {
         char *endpoint = text_format("unix://%s", socket), *token = secret_copy("admin");

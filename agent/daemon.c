@@ -3,16 +3,16 @@
 /* Creates the parts of the daemon, connects them, and replaces some of them in a reload. An Engine
  * has all parts that depend on the configuration. A reload makes a second engine, and replaces the
  * first one only if every part could be made. The claims, the cordons, the retained inventories,
- * the claim queue, the bus and the parts that watch devices exist as long as the process. With
- * --once and --dry-run there is no queue, no bus, no monitor of health, no cleaner and no watch of
- * partitions. The function set_up() makes the event loop, locks the state directory and loads the
- * identity before the other parts are made. A dry run takes no lock. After each cycle, unless
- * Placement is offline, the queue does a round of settling: it sends the pending writes and
- * removals of claims to Placement. After each cycle, and each round that ran a task, this file
- * updates systemd's status line, the bus and the metrics. A reload is refused if state_dir,
- * claim_db, host or the identity would change. It ends with the first cycle of the new engine. A
- * failure of set_up() ends the program. So does a failed reshape of the start, with
- * on_startup_failure = exit. Other failures of the hypervisor or of Placement do not.
+ * the claim queue, the bus, the monitor of health, the cleaner and the watch of partitions exist as
+ * long as the process. The last five are missing with --once and --dry-run. set_up() makes the
+ * event loop, locks the state directory and loads the identity before the other parts. A dry run
+ * takes no lock. After each cycle, unless Placement is offline, the queue does a round of settling:
+ * it sends the pending writes, removals and moves of claims to Placement. After each cycle, and
+ * each round that ran a task, this file updates systemd's status line, the bus and the metrics. A
+ * reload is refused if state_dir, claim_db, host or the identity would change. It ends with the
+ * first cycle of the new engine, after 30 s at the latest. A failure of set_up() ends the program.
+ * So does a failed reshape of the start, with on_startup_failure = exit. Other failures of the
+ * hypervisor or of Placement do not end the service.
  *
  * Tests: tests/integration/agent/test_reload.py tests/integration/agent/test_agent.py */
 
@@ -129,8 +129,8 @@ static void look(const Daemon *daemon, CycleFacts *ret, Verdict *ret_verdict)
         verdict_make(ret, ret_verdict);
 }
 
-/* Writes the metrics file, if one is configured. Runs at the end of each cycle, and after a round
- * of settling that ran a task. */
+/* Writes the metrics file of the service, if one is configured. Runs at the end of each cycle, and
+ * after a round of settling that ran a task. */
 static void save_metrics(Daemon *daemon)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };
@@ -192,7 +192,7 @@ static void on_settled(void *userdata)
 
 /* Handles a change of the tracker's status. Notifies systemd and the bus. After each cycle, also
  * writes the metrics, starts compute-agent-prepare if its work is unfinished, and looks at devices
- * to clean and at partitions. Then starts a round of settling, unless Placement is known to be
+ * to clean and at partitions. A round of settling follows, unless Placement is known to be
  * offline. */
 static void on_changed(Tracker *tracker, void *userdata)
 {
@@ -236,8 +236,8 @@ static int check_read(Daemon *daemon, const Snapshot *snapshot, Error *reterr)
         return 0;
 }
 
-/* Handles the end of a poll: the tasks of the queue that wait for the guests continue. Ignores a
- * tracker that is being replaced. */
+/* Handles the end of a poll: the tasks of the queue that wait for the guests continue or fail.
+ * Ignores a tracker that is being replaced. */
 static void on_looked(Tracker *tracker, uint64_t began_usec, const Error *error, void *userdata)
 {
         Daemon *daemon = userdata;
@@ -532,8 +532,8 @@ static void on_first_cycle(Tracker *tracker, const Error *error, void *userdata)
         end_reload(userdata);
 }
 
-/* Reloads the configuration: BusConfig.reload, also called by SIGHUP. Returns 0 if the new settings
- * are in force, before their first cycle. Returns -EBUSY during another reload. */
+/* Reloads the configuration (BusConfig.reload, SIGHUP). Returns 0 if the new settings are in force,
+ * before their first cycle. Returns -EBUSY during another reload, or if it needs a restart. */
 static int reload(void *userdata, Error *reterr)
 {
         Daemon *daemon = userdata;
@@ -630,7 +630,7 @@ static HealthHost get_health_host(void *userdata)
         return (HealthHost){ .tree = view.tree, .snapshot = view.snapshot, .nova = view.nova };
 }
 
-/* Publishes the cordons of health rules, and shows the state of the rules. */
+/* Requests a cycle that publishes the cordons of health rules, and shows the state of the rules. */
 static void on_health_changed(bool cordons, void *userdata)
 {
         Daemon *daemon = userdata;
@@ -645,7 +645,7 @@ static void on_health_changed(bool cordons, void *userdata)
         notify(daemon);
 }
 
-/* Creates the monitor of devices, which begins when the service is set up. */
+/* Creates the monitor of health. It begins in the main loop, when tree and snapshot are known. */
 static int set_up_health(Daemon *daemon, Error *reterr)
 {
         const HealthMonitorConfig health_config = {
@@ -676,7 +676,7 @@ static Session *get_session(bool writes, void *userdata)
                         : tracker_view(tracker).session;
 }
 
-/* Reports to the queue that a cycle has refreshed the data of the host. Passes the time at which
+/* Reports to the queue that a cycle, which might have failed, has ended. Passes the time at which
  * the cycle began, because the data can lack later changes. */
 static void on_refreshed(Tracker *tracker, const Error *error, void *userdata)
 {

@@ -2,24 +2,25 @@
 #pragma once
 
 /* The whole daemon: one sd-event loop with signals and watchdog, the driver, the claims, the
- * tracker, the claim queue and the bus. It owns these parts and connects them. It reports their
- * state to systemd, and writes the metrics file.
+ * tracker, the claim queue and the bus. Only the service (DAEMON_SERVE) has the queue and the bus.
+ * The daemon owns these parts and connects them. It reports their state to systemd, and the service
+ * writes the metrics file.
  *
- * SIGHUP and the D-Bus method Reload read the configuration again. An invalid configuration is
- * rejected with words, and the one in force stays. So is one with another state_dir, claim_db, host
- * or identity, which need a restart. A valid one makes a new driver and a new tracker, which
- * replace the old ones. If they cannot be made, the old ones stay. Otherwise the health rules are
- * read again, too. Operations and claims that wait for the old tracker fail. The claim database and
- * the bus stay. The results of the last audit, the counts of overwrites and the counters of the
- * metrics are lost. The reload ends with the first cycle of the new settings, also if that cycle
- * fails, but after 30 s at the latest. Until then Reload fails, and SIGHUP begins another reload
- * afterwards. */
+ * In the service, SIGHUP and the D-Bus method Reload read the configuration again. An invalid
+ * configuration is rejected with words, and the one in force stays. So is one with another
+ * state_dir, claim_db, host or identity, which need a restart. A valid one makes a new driver and a
+ * new tracker, which replace the old ones. If they cannot be made, the old ones stay. After a
+ * replacement the health rules are read again, too. Operations that wait for the old tracker, and
+ * all tasks of the claim queue, fail. The claim database and the bus stay, and with [placement] the
+ * results of the last audit. The counts of overwrites and the counters of the metrics are lost. The
+ * reload ends with the first cycle of the new settings, also if that cycle fails, but after 30 s at
+ * the latest. Until then Reload fails, and SIGHUP begins another reload afterwards. */
 
 #include "config/config.h"
 
 /* The work of one run of the program. */
 typedef enum DaemonMode {
-        DAEMON_SERVE, /* serves until SIGTERM or SIGINT */
+        DAEMON_SERVE, /* serves until SIGTERM or SIGINT, or on_startup_failure */
         DAEMON_ONCE,  /* one cycle, which publishes the tree, and sends no pending write of a claim;
                          no bus */
         DAEMON_DRY_RUN, /* one cycle that writes nothing, and prints the plan; no lock, no
