@@ -7,7 +7,8 @@
  * loads the configuration, which has secrets, and applies --direct. Finally, if it runs as root, it
  * continues as the owner of the state directory, unless root owns it or it does not exist. Exit
  * codes before the daemon runs: 0 after --help and --version, 2 for wrong usage, and 1 for other
- * failures. If that check fails, or the configuration cannot be loaded, the code is 78 (EX_CONFIG).
+ * failures. If the configuration is not readable for the service, or cannot be loaded, the code is
+ * 78 (EX_CONFIG).
  *
  * Tests: tests/integration/agent/test_agent.py tests/integration/agent/test_root_at_hand.py */
 

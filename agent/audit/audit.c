@@ -11,8 +11,8 @@
  * reason, the finding has no remedy, and the reason is the end of its text.
  *
  * The last audit_run_step() replaces the memory of the audit before as a whole, so it has entries
- * only of consumers that have allocations here. If memory is short, an earlier step fails, and
- * memory and result stay unchanged. */
+ * only of consumers that have allocations here. If memory is short, a step fails, and memory and
+ * result stay unchanged. */
 
 #include "agent/audit/audit.h"
 

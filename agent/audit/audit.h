@@ -7,18 +7,18 @@
  * An audit compares only amounts from this host's own tree (facts G2.7, G2.8). A consumer whose
  * allocations are all from sharing providers of this host names no other host, so it counts as here
  * (CONSUMER_HERE). An audit skips and counts four kinds of things that can still change. First, a
- * consumer without guest and without a claim that explains it. It is skipped if its server is alive
- * by the evidence (agent/audit/evidence.h). It is also skipped if it was first seen, written or
- * left without owner less than the grace time ago. It is not skipped if the operator names it.
- * Second, a claim that is not confirmed, or that has a pending or unanswered write; only
- * AUDIT_WITHDRAWN is looked for in it, and only if its consumer has allocations. Third, a claim
- * without allocations in Placement, younger than the grace time, and a pair of claims. The pair is
- * skipped if one claim is not confirmed, if the second one or the consumer is new, or if the guest
- * can be moving. It is also skipped if the consumer has allocations, but none from this tree. The
- * second claim of a pair is always counted, and the first one is counted if the pair is skipped.
- * Fourth, a consumer that can be the migration of a guest, and a guest that can be moving. That
- * guest is skipped if its claim differs from its consumer, or if its consumer is on other hosts. A
- * running guest without a claim is listed nevertheless.
+ * consumer with allocations from this tree, without guest and without a claim that explains them.
+ * It is skipped if its server is alive by the evidence (agent/audit/evidence.h). It is also skipped
+ * if it was first seen, written or left without owner less than the grace time ago. It is not
+ * skipped if the operator names it. Second, a claim that is not confirmed, or that has a pending or
+ * unanswered write; only AUDIT_WITHDRAWN is looked for in it, and only if its consumer has
+ * allocations. Third, a claim without allocations in Placement, younger than the grace time, and a
+ * pair of claims. The pair is skipped if one claim is not confirmed, if the second one or the
+ * consumer is new, or if the guest can be moving. It is also skipped if the consumer has
+ * allocations, but none from this tree. The second claim of a pair is always counted, and the first
+ * one is counted if the pair is skipped. Fourth, a consumer that can be the migration of a guest,
+ * and a guest that can be moving. That guest is skipped if its claim differs from its consumer, or
+ * if its consumer is on other hosts. A running guest without a claim is listed nevertheless.
  *
  * Classes that neither a guest nor a device of the host shows (DISK_GB, an operator's own) are
  * compared only if the claim has an amount of the class. A claim has at most one finding about its

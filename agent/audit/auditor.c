@@ -3,8 +3,8 @@
 /* Runs one audit at a time, as a chain of callbacks. The audit first gathers the consumers of the
  * tree (on_gathered()), and reads claims and history from the claim database. Then it reads the
  * consumers of claims and stopped guests without an allocation here, one after the other
- * (on_consumer()). If these consumers have events, one that does not exist is read last, as a clock
- * (is_clock()). Then it makes the findings (compare_some()), and completes claims
+ * (on_consumer()). If gathered consumers have events, a consumer that does not exist is read last,
+ * as a clock (is_clock()). Then it makes the findings (compare_some()), and completes claims
  * (complete_some()). An audit at a start and one that heals pass the evacuated guests to the claim
  * service, so that these are not adopted, and the findings to agent/audit/healer.h. The last stage
  * makes the document for D-Bus and the list of problems for people, and stores both (finish()). An

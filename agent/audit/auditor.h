@@ -29,7 +29,7 @@ typedef struct Auditor Auditor;
 typedef struct AuditorConfig {
         ClaimService *claims; /* borrowed */
         Uuid root;
-        bool at_start;        /* the first cycle with a Placement audits */
+        bool at_start;        /* an audit of the start is due */
         uint64_t grace_usec;  /* 0: AUDITOR_GRACE_USEC */
         uint64_t heal_cycles; /* heal automatically at every n-th call of auditor_is_due(); 0:
                                  never */
@@ -73,14 +73,14 @@ bool auditor_is_due(Auditor *auditor, const char *waits);
 /* Begins an audit. The reporter must have read the tree. waits is AuditInput.waits. The reporter
  * and waits are borrowed until done is called. Returns a negative errno with words on failure:
  * nothing is running then, and the requests stay until auditor_give_up(). A later failure of the
- * audit is AuditorState.error, and the results of the audit before stay. A failed remedy fails only
- * its finding. If memory for the results is short, the audit still counts as ended, with that
- * error. The callback done reports the end of the audit, once, never from inside
+ * audit is AuditorState.error, and the results of the audit before stay. A failed remedy is an
+ * error of its finding alone. If memory for the results is short, the audit still counts as ended,
+ * with that error. The callback done reports the end of the audit, once, never from inside
  * auditor_begin(). */
 int auditor_begin(Auditor *auditor, Reporter *reporter, const char *waits,
                   void (*done)(void *userdata), void *userdata, Error *reterr);
 
-/* Returns the progress of the audit that runs. */
+/* Returns the progress of the audit, which must run. */
 void auditor_get_progress(const Auditor *auditor, Progress *ret);
 
 /* Ends the requests of this cycle without an audit, and stores the error as that of the last audit.
@@ -90,7 +90,7 @@ void auditor_give_up(Auditor *auditor, const Error *error);
 /* The results of the last audit that succeeded, and the error of the last audit. */
 typedef struct AuditorState {
         Error error;         /* reason why the last audit failed or was given up; code 0: it
-                                succeeded */
+                                succeeded, or none ended */
         uint64_t ended_usec; /* CLOCK_REALTIME at the end of the last audit that did not fail, or
                                 only lacked memory for its results, or that of auditor_spare();
                                 0: none yet */

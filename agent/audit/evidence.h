@@ -33,9 +33,8 @@
  * written less than the grace time ago.
  *
  * Ended: the newest event of the consumer in this host's history is the end of its claim. A caller
- * released the claim, or its guest was gone. The allocation is older than that event by
- * PLACEMENT_SLACK_USEC or more. None of the facts above is known. Nova's folders and the time of
- * the allocation are known.
+ * released the claim, or its guest was gone. The allocation is older than that event by 2 s or
+ * more. None of the facts above is known. Nova's folders and the time of the allocation are known.
  *
  * Unknown: all other cases, for example a lost history or unreadable folders.
  *

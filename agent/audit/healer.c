@@ -11,9 +11,9 @@
  * (report_outcome_is_fatal()), the other writes fail without a request. A write that lowers an
  * amount from this tree is refused if the consumer has a guest, or a claim that explains its
  * allocations. The consumer of a write is reserved (claim_service_lock_consumer()) until the
- * finding is done, so that no claim is made for it at the same time. Findings without a remedy,
- * those of other consumers than the named one, and without "everything" all but evacuated claims,
- * are skipped. */
+ * finding is done, so that the claim queue makes no claim for it at the same time. PrepareGuest()
+ * and the comparison of guests can make one. Findings without a remedy, those of other consumers
+ * than the named one, and without "everything" all but evacuated claims, are skipped. */
 
 #include "agent/audit/healer.h"
 
@@ -306,8 +306,9 @@ static int keep_reported(Healer *healer, const Consumer *edited, Error *reterr)
         return r;
 }
 
-/* Reserves the consumer of the finding. Returns false with a failed finding while a claim is made
- * for it; the next audit checks it again. A repeated attempt has the reservation already. */
+/* Reserves the consumer of the finding. Returns false with a failed finding while the queue makes a
+ * claim for it, or if memory is short; the next audit checks it again. A repeated attempt has the
+ * reservation already. */
 static bool lock_consumer(Healer *healer, const AuditFinding *finding)
 {
         Error words;

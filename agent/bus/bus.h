@@ -6,9 +6,9 @@
  *
  * Translates between the bus and the tracker and claims. Every user can call Describe() and
  * Explain() and read properties. The agent's other methods require the rights that
- * agent/bus/caller.h checks. Only root and the agent's own user can set a property, which changes
- * the log level. Without a system bus, or without the bus name, the daemon keeps running and tries
- * to connect every BUS_RETRY_USEC. Main thread only. */
+ * agent/bus/caller.h checks. Only root and the agent's own user can set a property. Without a
+ * system bus, or without the bus name, the daemon keeps running and tries to connect every
+ * BUS_RETRY_USEC. Main thread only. */
 
 #include <systemd/sd-event.h>
 

@@ -6,10 +6,11 @@
  * caller can wait for Placement or for a poll of the guests. Such a call is kept as a WaitingCall
  * until its answer. The other methods answer at once. A claim that the consumer had before is
  * answered again, without the message about a new claim and without a notice to the watcher of the
- * claim service. PrepareGuest() recognises it by its time (reply_prepared()). If the clock was set
- * back, a claim whose time falls into the call counts as new. If PrepareGuest() ends an earlier
- * claim, it logs this and notifies the watcher. A claim stays if its partition cannot be used:
- * ClaimPlaced() and CheckGuest() answer with an error, PrepareGuest() with ready false or an error.
+ * claim service. PrepareGuest() recognises a new claim by its time (reply_prepared()). If the clock
+ * was set back, a claim whose time falls into the call counts as new. If PrepareGuest() ends an
+ * earlier claim, it logs this and notifies the watcher. A claim stays if its partition cannot be
+ * used: ClaimPlaced() and CheckGuest() answer with an error, PrepareGuest() with ready false or an
+ * error.
  *
  * Tests: tests/integration/claims/test_claims.py tests/integration/agent/test_bus_documents.py */
 
@@ -277,7 +278,8 @@ int bus_check_claim(sd_bus_message *call, ClaimService *service, bool placed, sd
 }
 
 /* Returns 0 if a guest can use the partitions of the claim now. Otherwise returns a result for
- * bus_claims_error(), with words: -EBUSY while one is not active yet. */
+ * bus_claims_error(), with words: -EBUSY while one is not active yet, or the record cannot be
+ * read. */
 static int check_partitions(const ClaimService *service, const Claim *claim, Error *words)
 {
         int r = partitions_check_claim(service, claim, words);
@@ -773,10 +775,10 @@ static bool waits_for_read(const Claim *claim)
                strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0;
 }
 
-/* Notes that the guest has stopped, and ends its claim if claim_is_of_guest_alone(). Then the agent
- * made the claim from the domain, and no other writer made the allocations. A claim that a
- * scheduler placed outlives a stop of its guest. A claim that waits_for_read() is confirmed and
- * kept, and the comparison reads Placement for it. */
+/* Notes that the guest of a claim has stopped, and ends the claim if claim_is_of_guest_alone().
+ * Then the agent made the claim from the domain, and no other writer made the allocations. A claim
+ * that a scheduler placed outlives a stop of its guest. A claim that waits_for_read() is confirmed
+ * and kept, and the comparison reads Placement for it. */
 int bus_guest_released(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
                        sd_bus_error *error)
 {

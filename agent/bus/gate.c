@@ -8,8 +8,7 @@
  * that is made in steps). Calls of root and of the agent's own user skip the queue once their user
  * is known. Answers count against their unprivileged user until the bus reports how many bytes are
  * unread, so no call of a user that does not read is served. Refusals are kept in a ring in the
- * order of their times, and a source of their own sends them. A refusal that finds the ring full is
- * not sent. */
+ * order of their times, and a source of their own sends them. */
 
 #include "agent/bus/gate.h"
 

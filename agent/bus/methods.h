@@ -14,7 +14,7 @@ typedef int BusMethod(sd_bus_message *call, const BusCaller *caller, const BusCo
 
 /* Checks the arguments of Claim(), or of ClaimPlaced() if placed is true, before polkit is asked.
  * Reads the message, which the caller must rewind. Returns a negative errno with error set if they
- * are malformed. */
+ * are malformed, or name no running process or unit. */
 int bus_check_claim(sd_bus_message *call, ClaimService *service, bool placed, sd_bus_error *error);
 
 /* Claim(), ClaimPlaced() and MoveClaim(). They answer when the task of the claim queue has ended
@@ -28,9 +28,10 @@ BusMethod bus_change_claim; /* Confirm, Extend, Abort, Release, ReleaseAllocatio
 BusMethod bus_prepare_guest, bus_check_guest, bus_guest_started, bus_guest_released;
 
 /* Cordon(), Uncordon() and UndoRetire() (agent/bus/operations.c). The change is on the disk and
- * counts for new claims at once. They answer after the cycle that reports the change to Placement,
- * with "" if it was published, else with the error of that cycle. If [agent] nova does not let the
- * agent write it, Cordon() is refused, and the others answer at once with the reason. */
+ * counts for new claims at once. They answer after the cycle that reports the change to Placement.
+ * The answer is "" if it was published or this host must publish nothing, else the error of that
+ * cycle. If [agent] nova does not let the agent write it, Cordon() is refused, and the others
+ * answer at once with the reason. */
 BusMethod bus_cordon, bus_uncordon, bus_undo_retire;
 
 /* Handles Explain(). waits: first waits as a claim of the request would (claim_queue_refresh()).

@@ -446,8 +446,9 @@ static int refuse_cordon(sd_bus_error *error, int r, const Error *words)
         return sd_bus_error_setf(error, name, "%s", error_text(words, r));
 }
 
-/* Answers "" if the cycle was published, else the error of the cycle. An unread part of the host or
- * a pending reshape does not prevent the publication of a cordon, so their errors are ignored. */
+/* Answers "" if the cycle was published, else the error of the cycle, which is "" if this host must
+ * publish nothing. An unread part of the host or a pending reshape does not prevent the publication
+ * of a cordon, so their errors are ignored. */
 static void on_cordon_reported(Tracker *tracker, const Error *error, void *userdata)
 {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = userdata;

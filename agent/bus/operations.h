@@ -2,9 +2,9 @@
 #pragma once
 
 /* Methods that answer after a cycle, or at once with an error: Sync, SyncFull, GetReshape, Reshape,
- * UndoReshape, Audit, Heal, HealConsumer, GetRetire, Retire, Reload. The properties Operation… show
- * the progress of the cycle, which is compared several times a second while a call waits. Main
- * thread only. */
+ * UndoReshape, Audit, Heal, HealConsumer, GetRetire, Retire, Reload (after 30 s at the latest). The
+ * properties Operation… show the progress of the cycle, which is compared several times a second
+ * while a call waits. Main thread only. */
 
 #include <systemd/sd-bus.h>
 
@@ -25,8 +25,8 @@ DEFINE_CLEANUP(BusOperations *, bus_operations_free);
  * waits. */
 const char *bus_operations_get(const BusOperations *operations, Progress *ret);
 
-/* Handles a call of one of these methods. Logs before that who requests a change, except a reload.
- * A reshape fails with BUS_ERROR_BUSY while a call for another kind of reshape waits. Retire() and
+/* Handles a call of one of these methods. Logs first who requests a change, except a reload. A
+ * reshape fails with BUS_ERROR_BUSY while a call for another kind of reshape waits. Retire() and
  * GetRetire() fail so while either of them waits, and HealConsumer() while another one waits. A
  * reshape or a retirement that the mode of Nova or the state of the host does not permit fails with
  * BUS_ERROR_REFUSED. A heal begins in every mode. If the mode forbids its writes, each of them
