@@ -5,12 +5,13 @@
  * consumers of claims and stopped guests without an allocation here, one after the other
  * (on_consumer()). If gathered consumers have events, a consumer that does not exist is read last,
  * as a clock (is_clock()). Then it makes the findings (compare_some()), and completes claims
- * (complete_some()). An audit at a start and one that heals pass the evacuated guests to the claim
- * service, so that these are not adopted, and the findings to agent/audit/healer.h. The last stage
- * makes the document for D-Bus and the list of problems for people, and stores both (finish()). An
- * error ends the audit with fail(), except that of a remedy or of the completion of a claim. The
- * function fail() stores the error, keeps the last results, and leaves the audit of a start due. If
- * memory is short in finish() itself, the error is stored, too, but the audit of a start is over.
+ * (complete_some()). An audit of the kind AUDITOR_START and one that heals pass the evacuated
+ * guests to the claim service, so that these are not adopted, and the findings to
+ * agent/audit/healer.h. The last stage makes the document for D-Bus and the list of problems for
+ * people, and stores both (finish()). An error ends the audit with fail(), except that of a remedy
+ * or of the completion of a claim. The function fail() stores the error, keeps the last results,
+ * and leaves the audit of a start due. If memory is short in finish() itself, the error is stored,
+ * too, but the audit of a start is over.
  *
  * A host can have thousands of guests, so the stages without requests take several turns of the
  * main loop (on_next()). Between two turns a newer poll can replace the facts of the guests. The
@@ -46,8 +47,8 @@
 /* The kind of the audit that runs. */
 typedef enum AuditorKind {
         AUDITOR_AUDIT,
-        AUDITOR_START, /* at a start: ends claims of evacuated guests, and applies no other
-                          remedy */
+        AUDITOR_START, /* at a start or with a new database: ends claims of evacuated guests, and
+                          applies no other remedy */
         AUDITOR_HEAL,
 } AuditorKind;
 

@@ -259,8 +259,8 @@ static int check_lowered(Healer *healer, const Claim *claim, const Consumer *bef
                           audit_sum_here(input, after, name), claim ? "claim" : "guest here");
 }
 
-/* Sets the amounts of the claim. If Placement has allocations of the consumer, it keeps those from
- * sharing providers, which an audit does not compare. Another writer can have changed them. */
+/* Sets the amounts of the claim. If Placement has allocations of the consumer, those from sharing
+ * providers stay: an audit does not compare them, and another writer can have changed them. */
 static int set_share(const AuditInput *input, const Claim *claim, bool is_held, Consumer *consumer)
 {
         for (size_t i = 0; i < claim->n_allocations; i++)

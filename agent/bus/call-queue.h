@@ -30,10 +30,10 @@
 /* Limits of unread answers. dbus-daemon keeps them, and at 127 MiB it stops reading from the agent:
  * then no user gets an answer. So the agent asks the bus how much is unread: with a late refusal or
  * an answer of sd-bus that comes after BUS_ANSWERS_ASK answers, and while calls or refusals wait
- * because of unread answers. Until the bus has answered, an unprivileged user gets at most
- * BUS_ANSWERS_MAX answers, and a large answer counts as that many. A failed question counts as an
- * answer of 0 bytes. A user with more than BUS_UNREAD_MAX unread bytes counts as not reading. With
- * more than BUS_UNREAD_OF_ALL, all unprivileged users do. */
+ * because of unread answers. Until the bus has answered, at most BUS_ANSWERS_MAX calls of an
+ * unprivileged user are served or refused, and one with a large answer counts as that many. A
+ * failed question counts as an answer of 0 bytes. A user with more than BUS_UNREAD_MAX unread bytes
+ * counts as not reading. With more than BUS_UNREAD_OF_ALL, all unprivileged users do. */
 #define BUS_ANSWERS_ASK   64 /* answers to one user after which the agent asks the bus */
 #define BUS_ANSWERS_MAX   256
 #define BUS_UNREAD_MAX    (1024 * 1024)      /* bytes, one user */

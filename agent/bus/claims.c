@@ -768,7 +768,7 @@ int bus_guest_started(sd_bus_message *call, const BusCaller *caller, const BusCo
 
 /* Returns true if the start of the guest failed, or was not reported, before Placement was read for
  * its claim. If the claim is confirmed then, it counts as that of a stopped guest, and the
- * comparison asks Placement about it before its expiry. */
+ * comparison asks Placement about it without waiting for its expiry. */
 static bool waits_for_read(const Claim *claim)
 {
         return claim->state == CLAIM_STATE_CLAIMED && !claim->was_read &&

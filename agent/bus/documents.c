@@ -432,7 +432,8 @@ static int make_problems(BusDocuments *documents, json_t **ret, sd_bus_error *er
         return 0;
 }
 
-/* Makes the document of the plan: the requests that the next publish would send now. */
+/* Makes the document of the plan (tracker_plan()): the requests that make Placement equal to the
+ * tree now, also those that [agent] nova or a pause of overwrites.h prevents. */
 static int make_plan(BusDocuments *documents, json_t **ret, sd_bus_error *error)
 {
         _cleanup_(plan_freep) Plan *plan = NULL;

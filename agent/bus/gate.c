@@ -177,7 +177,8 @@ static void note_reading(BusGate *gate, const BusSender *sender)
 }
 
 /* Stores the unread bytes of a connection, 0 after a failed question. The answers that were counted
- * when the question was sent are part of these bytes, so they are no longer counted. */
+ * when the question was sent count as part of these bytes, also if they are sent later, so they are
+ * no longer counted. */
 static void on_unread(const char *name, int result, uint64_t bytes, void *userdata)
 {
         BusGate *gate = userdata;

@@ -14,7 +14,7 @@ typedef int BusMethod(sd_bus_message *call, const BusCaller *caller, const BusCo
 
 /* Checks the arguments of Claim(), or of ClaimPlaced() if placed is true, before polkit is asked.
  * Reads the message, which the caller must rewind. Returns a negative errno with error set if they
- * are malformed, or name no running process or unit. */
+ * are malformed, or name a process or unit that does not run. */
 int bus_check_claim(sd_bus_message *call, ClaimService *service, bool placed, sd_bus_error *error);
 
 /* Claim(), ClaimPlaced() and MoveClaim(). They answer when the task of the claim queue has ended
