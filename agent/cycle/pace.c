@@ -3,9 +3,9 @@
 /* Computes the times of cycles and requests. The pauses between cycles, and those after failures,
  * are random within a range, so that a fleet does not act in step. CyclePace keeps failures of
  * Placement (n_failures, quiet_until_usec) and of the hypervisor (poll_retry_usec) apart. The
- * tracker calls this file after each poll to decide about requests, at the end of a cycle for the
- * pause, and between cycles when the hypervisor goes away. A failure only delays: requests that a
- * caller waits for are not limited here. */
+ * tracker calls this file in a cycle to decide about requests, at its end for the pause, and
+ * between cycles when the hypervisor goes away. A failure only delays requests. In a cycle that a
+ * caller waits for, the tracker ignores these delays (is_quiet() in phases.c). */
 
 #include "agent/cycle/pace.h"
 
@@ -27,8 +27,8 @@ static void begin_start(CyclePace *pace, size_t n_requests, uint64_t now_usec)
         pace->quiet_until_usec = now_usec + jitter_between(0, jitter_usec, jitter_random());
 }
 
-/* Returns the pause that the server asked for, plus up to half of it: all clients got the same
- * answer. */
+/* Returns the pause that the server asked for, at most CYCLE_RETRY_AFTER_MAX_USEC, plus up to half
+ * of it: all clients got the same answer. */
 static uint64_t spread_retry_after(uint64_t asked_usec)
 {
         asked_usec = MIN(asked_usec, CYCLE_RETRY_AFTER_MAX_USEC);
@@ -58,10 +58,9 @@ void cycle_pace_note_change(CyclePace *pace, uint64_t now_usec)
         pace->check_at_usec = 0;
 }
 
-/* Schedules the check after the one at now_usec, or ends slow checks if the quiet time is too
- * short. A check is a part of a cycle, so the pause is a number of whole intervals. It is half an
- * interval shorter, because the pauses of cycles are random. The first pause is a random part of
- * that. */
+/* Schedules the check after the one at now_usec, or ends slow checks if the time without a change
+ * or quiet_max_usec is too short. The pause is a number of whole intervals less half an interval,
+ * because the pauses of cycles are random. The first pause is a random part of that. */
 static void schedule_check(CyclePace *pace, uint64_t now_usec)
 {
         uint64_t interval_usec = pace->interval_usec, pause_usec;
@@ -99,8 +98,9 @@ void cycle_pace_note_placement(CyclePace *pace, bool failed, uint64_t retry_afte
         pace->quiet_until_usec = MAX(pace->quiet_until_usec, now_usec + pause_usec);
 }
 
-/* If the last poll failed, the next request must wait until 90 % of the interval has passed since
- * the last success of Placement. A server's longer pause counts as well. */
+/* If the last poll failed, the next request waits until 90 % of the interval have passed since the
+ * last success of Placement. A later end of the start delay or of a pause after a failure counts
+ * instead. */
 uint64_t cycle_pace_quiet_usec(CyclePace *pace, size_t n_requests, bool polled, uint64_t now_usec)
 {
         uint64_t until_usec;
@@ -112,8 +112,8 @@ uint64_t cycle_pace_quiet_usec(CyclePace *pace, size_t n_requests, bool polled, 
         return now_usec >= until_usec ? 0 : until_usec - now_usec;
 }
 
-/* Schedules the next full read in three cases: at the first call, with each full read, and when it
- * became due during failures. */
+/* Schedules the next full read in three cases: at the first call without a schedule, with each full
+ * read, and when it became due during failures. */
 bool cycle_pace_reads_all(CyclePace *pace, bool asked, uint64_t now_usec)
 {
         bool due = now_usec >= pace->full_at_usec;
