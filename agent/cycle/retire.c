@@ -5,7 +5,8 @@
  * make without Placement, and lists the foreign providers. It also lists the consumers of the host:
  * claims, guests that are not shut off, and consumers with allocations in Placement. The host can
  * be removed if both lists are empty. The other functions keep the request and the result of a
- * retirement. */
+ * retirement, and mark the cordon after the removal. If the check, the removal or the mark fails,
+ * the host is not retired, and the result is an error. */
 
 #include "agent/cycle/retire.h"
 
@@ -44,8 +45,9 @@ static json_t *get_holder(const RetireFacts *facts, json_t *holders, const Uuid 
         return json_array_append_new(holders, holder) < 0 ? NULL : holder;
 }
 
-/* Adds an entry for each claim, each guest that is not shut off, and each consumer in Placement. An
- * entry has the claim id of the consumer (0: none), and whether Placement has its allocations. */
+/* Adds an entry for the consumer of each claim, each guest that is not shut off, and each consumer
+ * in Placement. A consumer has one entry. An entry has the claim id of the consumer (0: none), and
+ * whether Placement has its allocations. */
 static int add_holders(const RetireFacts *facts, json_t *holders)
 {
         json_t *holder;
@@ -69,9 +71,9 @@ static int add_holders(const RetireFacts *facts, json_t *holders)
         return 0;
 }
 
-/* Returns true if this agent makes the provider. This is the root, a provider whose uuid follows
- * from its name, or one with the name of an own provider. Nova can have created the latter with
- * another uuid. */
+/* Returns true if this agent makes the provider or could have made it. This is the root, a provider
+ * whose uuid follows from its name, or one with the name of an own provider. Nova can have created
+ * the latter with another uuid. */
 static bool is_own(const RetireFacts *facts, const Provider *provider)
 {
         Uuid uuid = uuid_make_child(facts->root, provider->name);

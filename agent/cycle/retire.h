@@ -2,10 +2,10 @@
 #pragma once
 
 /* Checks whether this host can be removed from Placement, and keeps the request and the result. The
- * host can be removed if three conditions hold. First, the host has no living claim, and all of its
- * guests are shut off. Second, no consumer in Placement has an allocation from its providers.
- * Third, this agent makes each of these providers, or could have made it, because its uuid follows
- * from its name. phases.c sends the removal.
+ * host can be removed if the check succeeds and three conditions hold. First, the host has no
+ * living claim, and all of its guests are shut off. Second, no consumer in Placement has an
+ * allocation from its providers. Third, each of these providers is the root, or its uuid follows
+ * from its name, or this agent makes a provider of its name. phases.c sends the removal.
  *
  * The operator cordons the host first, so that no new claim arrives during the check. If a consumer
  * is placed there nevertheless, Placement refuses the removal, unless both happen at the same
@@ -39,15 +39,15 @@ typedef struct Retirement {
 /* Requests a retirement from the next cycle, and forgets the last result. by is copied. */
 void retirement_ask(Retirement *retirement, RetireKind kind, const EventAuthor *by);
 
-/* Begins a cycle: the last request becomes the retirement of this cycle, and the last result is
- * forgotten if there is a request. A cycle that ends before CYCLE_CHECK drops the request, without
- * a document and without an error here. phases.c sets the error if the guests are not known. */
+/* Begins a cycle: the last request, if there is one, becomes the retirement of this cycle, and the
+ * last result is then forgotten. A cycle that ends before CYCLE_CHECK drops the request, without a
+ * document and without an error here. phases.c sets the error if the guests are not known. */
 void retirement_begin(Retirement *retirement);
 
 /* Checks the host, and keeps the result. Takes the consumers that reporter_gather() has read from
  * the reporter. Returns true if the host must now be removed from Placement: RETIRE_DO was
- * requested, and the check found no obstacle. If the claims cannot be read, or no tree can be made,
- * the result is an error. */
+ * requested, and the check found no obstacle. If the claims cannot be read, no tree can be made, or
+ * memory is short, the result is an error. */
 bool retirement_check(Retirement *retirement, const TreeMaker *maker, Reporter *reporter,
                       const Snapshot *snapshot);
 
