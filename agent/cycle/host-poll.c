@@ -2,11 +2,11 @@
 
 /* Translates the events of a driver, which polls in its own thread, to events of the tracker, and
  * keeps the last snapshot. The driver signals its events through a file descriptor. The patience
- * timer is on while a result is expected. It begins with the first request that has no result, so
- * later requests do not extend it. When it ends, the poll is reported as failed with ETIMEDOUT. The
- * message has the time since the request that timed out first. The nodename of the
- * first snapshot names the root provider, so a snapshot with another nodename is rejected as a
- * failed poll.
+ * timer begins with the first request that has no result, so later requests do not extend it. A
+ * result ends it. When it runs out, the poll is reported as failed with ETIMEDOUT, and a later
+ * result is still used. The message has the time since the request that timed out first. The
+ * nodename of the first snapshot names the root provider, so a snapshot with another nodename is
+ * rejected as a failed poll. A failed poll leaves the last snapshot in use.
  *
  * Tests: tests/unit/agent/cycle/test-tracker.c */
 
@@ -26,13 +26,13 @@
 struct HostPoll {
         Driver *driver;
         sd_event_source *driver_source;
-        sd_event_source *patience_timer; /* on while an answer is expected */
+        sd_event_source *patience_timer; /* on from a request to its result or its end */
         uint64_t patience_usec;
         uint64_t asked_usec; /* CLOCK_MONOTONIC of the last request */
         Snapshot *snapshot;
         bool hangs;                 /* the last poll had no result in time */
-        uint64_t silent_since_usec; /* CLOCK_MONOTONIC since which a result is expected. It stays
-                                       while polls time out */
+        uint64_t silent_since_usec; /* CLOCK_MONOTONIC of the begin of the patience. It stays while
+                                       polls time out */
         void (*notify)(const Snapshot *snapshot, HostPollEvent event, const Error *error,
                        void *userdata);
         void *userdata;
@@ -51,7 +51,8 @@ static void start_patience(HostPoll *poll)
         (void)sd_event_source_set_enabled(poll->patience_timer, SD_EVENT_ONESHOT);
 }
 
-/* Reports the end of a poll. again: the driver polls again for a later request. */
+/* Reports the end of a poll, and ends the patience. again: starts it once more, because the driver
+ * polls again for a later request. */
 static void end_poll(HostPoll *poll, bool again, const Error *error)
 {
         (void)sd_event_source_set_enabled(poll->patience_timer, SD_EVENT_OFF);
@@ -72,7 +73,8 @@ static int check_name(const HostPoll *poll, const Snapshot *snapshot, Error *ret
                 poll->snapshot->nodename, snapshot->nodename);
 }
 
-/* Takes ownership of the snapshot, and keeps it unless its nodename is new. */
+/* Takes ownership of the snapshot. Keeps it if its nodename is that of the last one, and frees it
+ * otherwise. */
 static void take_snapshot(HostPoll *poll, Snapshot *snapshot)
 {
         bool again = snapshot->began_usec < poll->asked_usec;

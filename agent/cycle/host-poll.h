@@ -2,10 +2,10 @@
 #pragma once
 
 /* Polls the host and keeps the last snapshot. A failed poll does not change the snapshot. A poll
- * without a result counts as failed after the patience. The patience is at most 1 s while the
- * hypervisor is known to hang. A result that arrives later is still used, and is one more event. A
- * snapshot with another nodename than the first one counts as a failed poll (EEXIST). This file
- * logs nothing. Main thread; nothing blocks. */
+ * without a result counts as failed after the patience (ETIMEDOUT). The patience is at most 1 s
+ * while the hypervisor is known to hang. A result that arrives later is still used, and is one more
+ * event. A snapshot with another nodename than the last one counts as a failed poll (EEXIST), and
+ * is dropped. This file logs nothing. Main thread; nothing blocks. */
 
 #include <systemd/sd-event.h>
 
@@ -13,7 +13,7 @@
 
 /* The events that the owner is notified of. */
 typedef enum HostPollEvent {
-        HOST_POLL_ENDED,   /* a poll succeeded or failed */
+        HOST_POLL_ENDED,   /* a poll succeeded, failed or had no result in time */
         HOST_POLL_LOST,    /* the hypervisor went away between polls; no poll ends by it */
         HOST_POLL_CHANGED, /* the host changed and should be polled soon */
 } HostPollEvent;
@@ -37,5 +37,7 @@ DEFINE_CLEANUP(HostPoll *, host_poll_free);
 /* Begins a poll. Unless this call fails, HOST_POLL_ENDED follows, never from inside the call. A
  * call during a poll is allowed: the driver polls again. The first HOST_POLL_ENDED then reports a
  * poll that began before the call (Snapshot.began_usec). The patience starts with the first call
- * without a result, and again with each result. Returns a negative errno with words. */
+ * without a result, and again with a snapshot that began before the last call. A poll that the
+ * driver makes after a failed one, for an earlier call, has no patience. Returns a negative errno
+ * with words. */
 int host_poll_begin(HostPoll *poll, DriverPollKind kind, Error *reterr);
