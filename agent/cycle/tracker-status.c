@@ -3,11 +3,12 @@
 /* Keeps the status of the tracker and logs its changes. The state of Placement and the one of the
  * hypervisor are logged when they change; another reason for the same state is not logged. A
  * rejected credential, and another number of differences from nova-compute's tree, are logged
- * nevertheless. A change to pending or standalone is not logged, and neither is one from pending to
- * synced. Unread parts of the host are logged when they are new. A stale state after a publication
- * is not logged beside its reason. So a failure that repeats is logged once. The caller is
- * phases.c; tracker-tree.c notes the results of making a tree. The status is plain data, which
- * other modules read through tracker_view().
+ * nevertheless. A change to pending or standalone is not logged. A change to synced is logged only
+ * after an outage, or if the state was stale since it was last synced. Unread parts of the host are
+ * logged when they are new. A stale state after a publication is not logged beside its reason. So a
+ * failure that repeats without another state in between is logged once. phases.c calls the note
+ * functions; tracker-tree.c itself notes and logs the results of making a tree. The status is plain
+ * data, which other modules read through tracker_view().
  *
  * Tests: tests/unit/agent/cycle/test-tracker.c tests/unit/agent/cycle/test-verdict.c */
 
@@ -54,9 +55,9 @@ const char *tracker_status_find_hindrance(const TrackerStatus *status, const Ove
         return NULL;
 }
 
-/* Logs that the credential is rejected, once until another result follows. If only writes are
- * forbidden, claims still use Placement. Returns true if it logged; the caller then does not log
- * the failure. */
+/* Logs that the credential is rejected, once until another result follows. With REPORT_E_FORBIDDEN
+ * claims still use Placement. Returns true if it logged; the caller then does not log the failure.
+ */
 static bool note_credential(TrackerStatus *status, int result, const Error *error)
 {
         bool reads = result == REPORT_E_FORBIDDEN;
@@ -74,7 +75,7 @@ static bool note_credential(TrackerStatus *status, int result, const Error *erro
 }
 
 /* Sets the state and its reason. Logs a change to offline or stale unless logged is true: then the
- * caller has logged the reason. Logs the first synced state after a stale one in any case. */
+ * reason was logged. In any case logs the first synced state after a stale one. */
 static void set_sync_state(TrackerStatus *status, SyncState state, const Error *error, bool logged)
 {
         SyncState before = status->sync_state;
@@ -114,7 +115,7 @@ void tracker_status_note_failure(TrackerStatus *status, int result, const Error 
         set_sync_state(status, state, &words, note_credential(status, result, &words));
 }
 
-/* Notes that Placement can be used, and logs this after an outage. */
+/* Notes that Placement can be used, and logs this if the state is offline. */
 static void note_back(TrackerStatus *status)
 {
         status->credential_refused = false;

@@ -2,8 +2,9 @@
 #pragma once
 
 /* The status of the tracker: whether the host, the hypervisor and Placement agree. Each
- * tracker_status_note_…() notes an event in the status and logs a change, but not each retry. These
- * functions change neither the tree nor Placement. Main thread. */
+ * tracker_status_note_…() notes an event in the status. It logs some changes (tracker-status.c
+ * lists them), but not each retry. These functions change neither the tree nor Placement. Main
+ * thread. */
 
 #include "agent/cycle/overwrites.h"
 #include "agent/tree/tree-maker.h"
@@ -15,15 +16,15 @@
 /* The state of Placement compared with this host. */
 typedef enum SyncState {
         SYNC_STANDALONE, /* no [placement] section */
-        SYNC_PENDING,    /* nothing was published yet, or a change is not published yet, for
-                            example after a conflict */
-        SYNC_SYNCED,     /* Placement is equal to the host, except values that another writer
-                            overwrites */
-        SYNC_STALE,      /* Placement rejects a part of the tree, a part is not reported, a reshape
-                            is due, or a local failure: sync_error says why */
+        SYNC_PENDING,    /* no cycle has reached another state yet, or the last attempt ended with a
+                            conflict */
+        SYNC_SYNCED,     /* the last publication made Placement equal to the host, except values
+                            that another writer overwrites */
+        SYNC_STALE,      /* Placement rejects the tree or a part of it, a part is not reported, a
+                            reshape is due, or a local step failed: sync_error says why */
         SYNC_OFFLINE,    /* Placement cannot be used: sync_error says why */
         SYNC_LEFT_TO_NOVA, /* the tree in Placement is nova-compute's ([agent] nova) */
-        SYNC_RETIRED,      /* the host was removed from Placement */
+        SYNC_RETIRED,      /* the host is retired: it was removed from Placement */
         _SYNC_STATE_MAX,
 } SyncState;
 
@@ -36,10 +37,11 @@ typedef struct TrackerStatus {
                              tree is nova-compute's, what no request can make equal; code 0: none */
         Error settling;   /* the device that the first publication waits for; code 0: none */
         bool settled;     /* the first publication no longer waits for devices */
-        Error hypervisor_error; /* why the last poll failed; code 0: it succeeded, or none has ended
-                                 */
-        bool credential_refused;       /* the rejected credential was logged */
-        bool stale_logged;             /* the state was stale since it was last synced */
+        Error hypervisor_error;  /* why the last poll failed, or why the hypervisor went away since;
+                                  * code 0: neither */
+        bool credential_refused; /* the rejected credential was logged, and no other result
+                                    followed */
+        bool stale_logged;       /* the state was stale since it was last synced */
         ReshaperAccess reshape_access; /* whether Placement permits reshapes */
         bool reshape_needed; /* the tree must change its shape under running guests; the old shape
                                 is kept */
@@ -54,12 +56,13 @@ typedef struct TrackerStatus {
         uint64_t sync_since_usec;  /* CLOCK_REALTIME of the last change of sync_state */
         uint64_t last_sync_usec;   /* CLOCK_REALTIME of the last publication that made the state
                                       synced; beside nova-compute, of the last read without
-                                      differences; 0: none */
+                                      differences; begins with that of the tracker before; 0: none
+                                    */
         uint64_t last_poll_usec;   /* CLOCK_REALTIME of the snapshot in use; 0: none */
         uint64_t n_cycles;         /* cycles that have ended */
         uint64_t cycle_began_usec; /* CLOCK_MONOTONIC of the start of the last cycle */
-        bool cycle_published;      /* the last cycle published everything that it could, and left
-                                      no value to another writer */
+        bool cycle_published;      /* the last cycle, or the running one, published everything that
+                                      it could, and left no value to another writer */
         bool tree_published;       /* this tracker has published the tree, or kept the host
                                       retired */
         uint64_t n_differences; /* SYNC_LEFT_TO_NOVA: requests that would make the tree equal to the
@@ -68,8 +71,8 @@ typedef struct TrackerStatus {
 
 /* Returns why an audit must not change any allocation, as the end of a finding, or NULL if it can.
  * The reasons: another writer changes the tree, the hypervisor cannot be polled, a reshape is due,
- * or Placement does not have the whole tree. The other writer can be a host with the same identity,
- * and consumers that are unknown here can be its guests. */
+ * or Placement does not have the whole tree, unless nova-compute owns it. The other writer can be a
+ * host with the same identity, and consumers that are unknown here can be its guests. */
 const char *tracker_status_find_hindrance(const TrackerStatus *status,
                                           const Overwrites *overwrites);
 
@@ -84,7 +87,7 @@ void tracker_status_note_synced(TrackerStatus *status);
 
 /* Notes that nova-compute owns the tree in Placement, and that n_requests would make it equal to
  * the host. A reshape that would be necessary counts as one more. last_sync_usec changes only if
- * there are none. */
+ * the sum is 0. */
 void tracker_status_note_left(TrackerStatus *status, uint64_t n_requests);
 
 /* Notes whether Placement permits reshapes. Logs a change to RESHAPER_FORBIDDEN. */
@@ -100,11 +103,12 @@ Error tracker_status_why_unequal(const TrackerStatus *status, bool runs);
 void tracker_status_note_apart(TrackerStatus *status, SyncState state);
 
 /* Returns why a cycle that ended without an error published nothing, as a static text that can
- * follow "because". */
+ * follow "because". For states other than SYNC_LEFT_TO_NOVA and SYNC_RETIRED: that there is no
+ * [placement] section. */
 const char *tracker_status_why_apart(const TrackerStatus *status);
 
-/* Notes the result of a poll, and the parts of the host that the snapshot could not read. snapshot
- * NULL: no poll has succeeded. error: code 0 if the poll succeeded. logged: the problems that were
- * logged; updated to those of the snapshot. */
+/* Notes the result of a poll or the loss of the hypervisor, and the parts of the host that the
+ * snapshot could not read. snapshot: the last one; NULL: no poll has succeeded. error: code 0 if
+ * the poll succeeded. logged: the problems that were logged; updated to those of the snapshot. */
 void tracker_status_note_poll(TrackerStatus *status, const Uuid *root, const Snapshot *snapshot,
                               const Error *error, StringSet *logged);
