@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Compares three trees for each value: the one that Placement had after the last attempt (left),
- * the one that the agent wants, and the one that Placement has now (remote). Left equal to wanted,
- * and remote different, means that another writer has undone the value. Only providers that left
- * and wanted have, the host's root and its descendants, are compared. An overwritten value is an
- * Overwrite ("part"), which counts the overwrites and has the end of its pause. During the pause,
- * overwrites_yield() changes the tree to publish to the other writer's value, so that the agent
- * does not rewrite it. The parts are a small unsorted array, so searches are linear. */
+ * the one that the agent wants, and the one that Placement has now (remote). Outside a pause, left
+ * equal to wanted, and remote different, means that another writer has undone the value. Only
+ * providers that left and wanted have, the host's root and its descendants, are compared. An
+ * overwritten value is an Overwrite ("part"), which counts the overwrites and has the end of its
+ * pause. During the pause, overwrites_yield() changes the tree to publish to the other writer's
+ * value, so that the agent does not rewrite it. The parts are a small unsorted array, so searches
+ * are linear. */
 
 #include "agent/cycle/overwrites.h"
 
@@ -66,8 +67,8 @@ static int add_part(Overwrites *overwrites, bool is_trait, const Provider *provi
         return 0;
 }
 
-/* Returns the pause after the n-th change, n at least OVERWRITES_MAX: it doubles up to its maximum.
- */
+/* Returns the pause after the n-th overwrite, n at least OVERWRITES_MAX: it doubles up to its
+ * maximum. */
 static uint64_t pause_usec(unsigned n)
 {
         uint64_t pause = OVERWRITES_PAUSE_USEC << MIN(n - OVERWRITES_MAX, 16U);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Detects a second writer of this host's tree in Placement. A value counts as overwritten if three
- * conditions hold: at the end of the last attempt Placement had it as the agent wants it, Placement
- * has another value now, and the agent still wants its value. One such change can be a mistake of a
- * person. Repeated changes are a second reporter. Generations do not reveal a second reporter: both
- * writers read before they write, so neither meets a conflict.
+/* Detects a second writer of this host's tree in Placement. A value outside its pause counts as
+ * overwritten if three conditions hold: at the end of the last attempt Placement had it as the
+ * agent wants it, Placement has another value now, and the agent still wants its value. One such
+ * change can be a mistake of a person. Repeated changes are a second reporter. Generations do not
+ * reveal a second reporter: both writers read before they write, so conflicts are rare.
  *
  * After a value was overwritten OVERWRITES_MAX times, the agent keeps the other writer's value for
- * OVERWRITES_PAUSE_USEC. Then it writes its own value again. Each time that this attempt is
+ * OVERWRITES_PAUSE_USEC. Then it writes its own value again. Each time that this value is
  * overwritten, the pause doubles, up to OVERWRITES_PAUSE_MAX_USEC. A value that was not overwritten
  * for OVERWRITES_FORGET_USEC and for twice its last pause is forgotten. A restart or a reload
  * forgets all. A cordon of a person or of a health rule, and its end, end all pauses, because a
@@ -34,11 +34,11 @@ typedef struct Overwrite {
         char *name;               /* name of the provider */
         char *part;               /* class of the inventory, or trait; "": the provider */
         char *how;                /* the change, for example "reserved 17, not 512" */
-        unsigned n;               /* how often it was overwritten */
+        unsigned n;               /* how often it was overwritten outside its pauses */
         uint64_t last_usec;       /* time of the last overwrite that counted */
         uint64_t left_until_usec; /* end of the last pause, after which the agent writes the value;
-                                     0: none yet */
-        bool logged;              /* set by the caller after it has logged this value */
+                                     0: none, or it was ended */
+        bool logged;              /* set by the caller when it has logged this value as repeated */
 } Overwrite;
 
 /* The state of the detection. */
@@ -52,28 +52,29 @@ typedef struct Overwrites {
 
 void overwrites_done(Overwrites *overwrites);
 
-/* Compares remote, which was just read, with the tree that overwrites_keep_tree() has kept, counts
- * the overwrites, and releases the kept tree. Forgets old values first. wanted is the tree that the
- * agent wants. root is the host's root provider. Times are of a clock that cannot be set, in
- * microseconds. Returns -ENOMEM on failure, after which the kept tree is released too. */
+/* Forgets old values. Then compares remote, which was just read, with the tree that
+ * overwrites_keep_tree() has kept, and counts the overwrites. Releases the kept tree. Without one
+ * it counts nothing. wanted is the tree that the agent wants. root is the host's root provider.
+ * Times are of a clock that cannot be set, in microseconds. Returns -ENOMEM on failure, after which
+ * the kept tree is released too. */
 int overwrites_update(Overwrites *overwrites, const ProviderTree *wanted,
                       const ProviderTree *remote, const Uuid *root, uint64_t now_usec);
 
-/* Changes tree, a copy of the wanted tree: each value in its pause becomes that of remote, which
- * can be none. A provider in its pause that remote lacks is removed with its descendants.
+/* Changes tree, which the caller will publish: each value in its pause becomes that of remote,
+ * which can be none. A provider in its pause that remote lacks is removed with its descendants.
  * Inventories and traits whose provider tree or remote lacks are skipped. Returns 1 if a value was
  * different, 0 if not, and -ENOMEM on failure. */
 int overwrites_yield(const Overwrites *overwrites, ProviderTree *tree, const ProviderTree *remote,
                      uint64_t now_usec);
 
-/* Ends all pauses, so that the next attempt writes the agent's values. */
+/* Ends all pauses, so that the next attempt writes the agent's values. The counts stay. */
 void overwrites_end_pauses(Overwrites *overwrites);
 
 /* Keeps a reference to the tree that Placement has at the end of an attempt, for the next
  * overwrites_update(). NULL: the tree is unknown, so the next update counts nothing. */
 void overwrites_keep_tree(Overwrites *overwrites, const ProviderTree *tree);
 
-/* Returns true if another writer keeps undoing the part. */
+/* Returns true if the part was overwritten at least OVERWRITES_MAX times. */
 static inline bool overwrite_is_repeated(const Overwrite *part)
 {
         return part->n >= OVERWRITES_MAX;
