@@ -2,10 +2,11 @@
 
 /* Prints the facts of a cycle as metrics. metrics.list has name, type and help text of each metric;
  * a script makes the table from it. The functions that print_all() calls print whole metrics,
- * because the format requires all samples of a metric together. Every metric is printed in every
- * cycle, also without samples; an unknown number is 0. Names of providers, devices and types come
- * from outside and are escaped. The amounts of inventories are those of the host's tree, and the
- * used amounts those of the claims. */
+ * because the format requires all samples of a metric together. Each metric is printed in each
+ * file, also without samples; an unknown single number is 0. If the file cannot be written
+ * completely, the old one stays. Names of providers, devices and types come from outside and are
+ * escaped. The amounts of inventories are those of the host's tree, and the used amounts those of
+ * the claims. */
 
 #include "agent/cycle/metrics.h"
 
@@ -118,7 +119,8 @@ static size_t count_unclean(const DeviceLedger *devices)
         return n;
 }
 
-/* Prints the states. A state is one sample for each of its values, of which one is 1. */
+/* Prints the version, the states, and the times and numbers of the status. A state is one sample
+ * for each of its values, of which one is 1. */
 static void print_state(const CycleFacts *facts, VerdictState verdict, FILE *output)
 {
         const TrackerStatus *status = facts->status;
@@ -213,8 +215,8 @@ static void print_writes(const PendingWrites *pending_writes, const char *name, 
         fprintf(output, PREFIX "%s{action=\"move\"} %" PRIu64 "\n", name, pending_writes->n_moves);
 }
 
-/* Prints the pending writes, the claims without an allocation, and the open findings of the last
- * audit. The old names of the metrics are printed for one release. */
+/* Prints the pending writes, the claims without an allocation, and the time and open findings of
+ * the last audit. The old names of the first two are printed for one release. */
 static void print_pending_writes(const CycleFacts *facts, FILE *output)
 {
         const PendingWrites *pending_writes = &facts->pending_writes;
@@ -264,8 +266,8 @@ static void print_inventories(const CycleFacts *facts, const char *name, Amount 
         }
 }
 
-/* Prints 1 for each device that is present, 0 for a device that is missing or is held back after
- * its return. */
+/* Prints 1 for each expected device that is present, 0 for one that is missing or is held back
+ * after its return. */
 static void print_device_health(const CycleFacts *facts, FILE *output)
 {
         print_head(output, "device_up");
@@ -277,8 +279,8 @@ static void print_device_health(const CycleFacts *facts, FILE *output)
         }
 }
 
-/* Prints one line for each device of a claim, with the number of its parts. Item i prints nothing
- * if an earlier item has the same device. */
+/* Prints the line of the device of item i, with the number of items of the claim that have this
+ * device. Prints nothing if an earlier item has the same device. */
 static void print_consumer(const Claim *claim, size_t i, FILE *output)
 {
         const char *name = claim->devices[i].name;
@@ -336,7 +338,8 @@ static void print_all(const CycleFacts *facts, const Verdict *verdict, const Cla
         print_device_consumers(claims, output);
 }
 
-/* Writes all metrics to a new file, readable for all users. Returns a negative errno. */
+/* Writes all metrics to this file in place of its content, with mode 0644. Returns a negative
+ * errno. */
 static int write_file(const CycleFacts *facts, const Verdict *verdict, const ClaimList *claims,
                       const char *path)
 {

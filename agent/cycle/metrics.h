@@ -7,9 +7,9 @@
 
 #include "agent/cycle/verdict.h"
 
-/* Writes the metrics to a file that every user can read. The file is written under another name and
- * renamed, so a reader never sees a part. claims: the living claims with devices; NULL: unknown.
- * Returns a negative errno with words; the old file then stays. Blocks on the disk, but does not
- * wait for a sync. */
+/* Writes the metrics to the file path, with mode 0644. The file is written as "path.new" and
+ * renamed, so no reader sees a part of it. claims: the living claims with devices; NULL: unknown.
+ * Returns a negative errno with words; the old file then stays. Blocks on the disk, but without
+ * fsync(). */
 int metrics_save(const CycleFacts *facts, const Verdict *verdict, const ClaimList *claims,
                  const char *path, Error *reterr);
