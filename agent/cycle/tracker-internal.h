@@ -29,7 +29,8 @@ struct Tracker {
         sd_event_source *soon;        /* ends the phase after the calls that have arrived */
         sd_event_source *late;        /* ends the wait of a reload */
         HostPoll *poll;
-        const Snapshot *snapshot; /* borrowed from poll; NULL: no poll has succeeded */
+        const Snapshot *snapshot; /* borrowed from poll; NULL: no poll has succeeded, and none was
+                                     known before */
         Reporter *reporter; /* made after the first snapshot, which has the name of the root */
         TreeMaker maker;
         ReshapeControl *reshape;
@@ -53,7 +54,8 @@ struct Tracker {
         bool again;            /* another cycle follows at once */
         bool all;              /* a cycle was requested, and its poll reads everything */
         bool full;             /* the next cycle reads all of Placement */
-        uint64_t changed_usec; /* CLOCK_BOOTTIME of the first change since the last poll; 0: none */
+        uint64_t changed_usec; /* CLOCK_BOOTTIME of the first change since the last cycle began; 0:
+                                  none */
         int64_t generations;   /* sum of the generations of Placement's tree at the end of the last
                                   cycle with Placement */
         Retirement retirement;
@@ -70,24 +72,26 @@ struct Tracker {
         StringSet logged_problems; /* problems of the snapshot that were logged */
 };
 
-/* Begins the next cycle after this pause. UINT64_MAX: only on request. */
+/* Sets the timer that begins the next cycle after this pause. UINT64_MAX: stops the timer. */
 void tracker_arm_timer(Tracker *tracker, uint64_t pause_usec);
 
-/* Ends the phase, and runs the following phases until one waits for an answer. result: 0, a
- * ReportOutcome or a negative errno. error has its words, or is NULL. */
+/* Ends the phase, and runs the following phases until one waits for a callback or a timer. result:
+ * 0, a ReportOutcome or a negative errno. error has its words, or is NULL. */
 void tracker_end_phase(Tracker *tracker, int result, const Error *error);
 
-/* Handles the result of a poll, or other news of the host. userdata is the tracker. */
+/* Handles the result of a poll, the loss of the hypervisor, or a change of the host. userdata is
+ * the tracker. */
 void tracker_on_host_poll(const Snapshot *snapshot, HostPollEvent event, const Error *error,
                           void *userdata);
 
-/* Begins a cycle soon, because the host or the claims of a vGPU card have changed. During a cycle,
- * the next one follows at once. userdata is the tracker. */
+/* Begins a cycle soon, because the host, claims that change what a device offers, or the state of
+ * such a device have changed. During a cycle, the next one follows at once. userdata is the
+ * tracker. */
 void tracker_note_cards(void *userdata);
 
-/* Calls and removes the waiters of cycles that have begun, each exactly once. put_off: the
- * publication was put off, so waiters for a publication keep waiting. A waiter can add and cancel
- * waiters. */
+/* Calls and removes the waiters that asked before the last cycle began, each exactly once. put_off:
+ * the publication was put off, so waiters for a publication keep waiting. A waiter can add and
+ * cancel waiters. */
 void tracker_call_waiters(Tracker *tracker, const Error *error, bool put_off);
 
 /* Returns true if [agent] nova permits the action. */
@@ -106,7 +110,7 @@ int tracker_tree_after_poll(Tracker *tracker, Error *reterr);
 
 /* Makes the tree again, from the tree of Placement that was just read: only this tree has the
  * current ratios, reserved amounts and traits of other writers. Returns the errors of
- * tree_maker_make(). */
+ * tree_maker_make(), after which the last tree stays. */
 int tracker_tree_after_read(Tracker *tracker, Error *reterr);
 
 /* Takes ownership of the tree that a reshape made. device_error: why some devices are not reported

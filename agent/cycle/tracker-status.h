@@ -38,7 +38,7 @@ typedef struct TrackerStatus {
         Error settling;   /* the device that the first publication waits for; code 0: none */
         bool settled;     /* the first publication no longer waits for devices */
         Error hypervisor_error;  /* why the last poll failed, or why the hypervisor went away since;
-                                  * code 0: neither */
+                                    code 0: neither */
         bool credential_refused; /* the rejected credential was logged, and no other result
                                     followed */
         bool stale_logged;       /* the state was stale since it was last synced */

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Creates and frees the tracker, begins its cycles by a timer or on request, and collects its state
- * for readers (TrackerView, CycleFacts). It also reads the file of a warm start at the creation,
- * and writes it in tracker_save(). The order of a cycle is in agent/cycle/order.h, its phases are
- * in phases.c, and tracker-tree.c makes the tree.
+ * for readers (TrackerView, CycleFacts). After changes of the host, phases.c sets that timer. This
+ * file also reads the file of a warm start at the creation, and writes it in tracker_save(). The
+ * order of a cycle is in agent/cycle/order.h, its phases are in phases.c, and tracker-tree.c makes
+ * the tree.
  *
  * Invariants: a cycle that is requested while another one runs begins after it. Each waiter is
- * called exactly once, unless it is cancelled or the tracker is freed. The cycle timer is armed
- * only in CYCLE_IDLE. A usable file of a warm start has three effects. The report client begins
- * with the saved mirror, and the time of the next full read is set. The first audit is skipped if
- * the last one was clean and the stop was short, and so is the read of allocations that the last
- * process knew. Both are required after all if Placement differs from the mirror. An audit counts
- * as clean only if it found nothing and is newer than the claim database. */
+ * called once, unless it is cancelled or the tracker is freed: at the end of such a cycle, or with
+ * an error by on_late() or tracker_dismiss(). The cycle timer is armed only in CYCLE_IDLE. A file
+ * of a warm start is used unless a full read of Placement is due. The report client then begins
+ * with the saved mirror, and the time of the next full read is set. If WarmStart.is_audited is set
+ * too, the first audit is skipped, and so is the read of allocations that the last process knew.
+ * Both are required after all if Placement differs from the mirror. An audit counts as clean only
+ * if it had no error, found nothing, and is newer than the claim database. */
 
 #include <errno.h>
 #include <string.h>
@@ -26,7 +28,7 @@
 
 #define RELOAD_USEC (30 * USEC_PER_SEC)
 
-/* Begins a cycle, by the end of CYCLE_IDLE. */
+/* Begins a cycle by the end of CYCLE_IDLE. Does nothing while a cycle runs. */
 static int on_cycle_timer(sd_event_source *source, uint64_t usec, void *userdata)
 {
         Tracker *tracker = userdata;
@@ -43,7 +45,7 @@ static int on_soon(sd_event_source *source, uint64_t usec, void *userdata)
         return 0;
 }
 
-/* Calls the waiters of a reload, whose cycle takes longer than RELOAD_USEC. */
+/* Calls the waiters of a reload with ETIMEDOUT, because its cycle takes longer than RELOAD_USEC. */
 static int on_late(sd_event_source *source, uint64_t usec, void *userdata)
 {
         static const Error late = { ETIMEDOUT, "The first cycle has not ended yet" };
@@ -95,9 +97,10 @@ static WarmMoment moment_now(void)
         return now;
 }
 
-/* Reads the file of a warm start, which the last process has written. A file that cannot be used,
- * or is too old, is ignored; the first cycle then reads all of Placement. Returns true if this
- * start needs no audit, unless Placement has changed since then. */
+/* Reads the file of a warm start, which the last process has written, and sets the time of the next
+ * full read. A file that cannot be used, or whose full read is due, is ignored; the first cycle
+ * then reads all of Placement. Returns true if this start needs no audit, unless Placement has
+ * changed since then. */
 static bool take_warm_start(Tracker *tracker)
 {
         const TrackerConfig *config = &tracker->config;
@@ -123,7 +126,8 @@ static bool take_warm_start(Tracker *tracker)
         return false;
 }
 
-/* Returns the time of the last audit, or 0 if the next start must audit. */
+/* Returns the time of the last audit, or 0 if it was not clean, so that the next start must audit.
+ */
 static uint64_t find_clean_audit(const Tracker *tracker)
 {
         const AuditorState *audit = auditor_get_state(tracker->auditor);
@@ -233,7 +237,7 @@ Tracker *tracker_free(Tracker *tracker)
         return NULL;
 }
 
-/* Adds a waiter. The waiter stores n_begun, so only a cycle that begins later calls it. */
+/* Adds a waiter. The waiter stores n_begun, so no cycle that has begun already calls it. */
 static int add_waiter(Tracker *tracker, CycleWaiter waiter)
 {
         if (array_grow(&tracker->waiters, sizeof(CycleWaiter), tracker->n_waiters,

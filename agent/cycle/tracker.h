@@ -3,11 +3,12 @@
 
 /* The resource tracker: runs the cycles that keep claims and Placement equal to the host (order.h).
  * A cycle begins with a timer, with a change that the driver or the claim service reports, and on
- * request. A failed poll, and an outage of Placement, are retried after the pauses of pace.h. A
- * refusal of Placement is retried at the interval. During failures the last state is kept and
- * served. The tracker logs the result of a cycle if it changed. Main thread. It blocks on the disk:
- * the claim database, the saved shape of a reshape, the cordons, the files of the tree maker's
- * parts, and the file of a warm start. */
+ * request. A failed poll, an outage of Placement and repeated conflicts are retried after the
+ * pauses of pace.h. A refusal of Placement is retried at the interval. During failures the last
+ * state is kept and served. The tracker logs each publication that wrote something, and changes of
+ * its status (tracker-status.h). Main thread. It blocks on the disk: the claim database, the saved
+ * shape of a reshape, the cordons, the files of the tree maker's parts, and the file of a warm
+ * start. */
 
 #include <systemd/sd-event.h>
 
@@ -34,7 +35,8 @@ typedef struct TrackerConfig {
         TreeMaker maker;                /* the host and its claims; the first poll sets nodename */
         const ReporterConfig *reporter; /* NULL: standalone */
         const Snapshot *known;          /* the host before the first poll; NULL: unknown */
-        uint64_t interval_usec;         /* between cycles; UINT64_MAX: time begins only retries */
+        uint64_t interval_usec;         /* between cycles; UINT64_MAX: none, so time begins only
+                                           retries, and waits for devices */
         uint64_t quiet_max_usec;        /* CyclePace.quiet_max_usec */
         uint64_t patience_usec;         /* time after which a poll counts as failed; 0: 30 s */
         bool dry_run;                   /* a cycle writes nothing to Placement or to claims: no
@@ -65,8 +67,9 @@ typedef struct TrackerConfig {
 } TrackerConfig;
 
 /* Creates a tracker, whose first cycle begins when the loop runs. config is copied, and event is
- * referenced. With config->warm it reads and removes the file of a warm start, so it blocks on the
- * disk. A file that cannot be used is logged and ignored. Returns a negative errno with words. */
+ * referenced. With config->warm, a state directory and [placement], it reads and removes the file
+ * of a warm start, so it blocks on the disk. A file that cannot be used is logged and ignored.
+ * Returns a negative errno with words. */
 int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Error *reterr);
 Tracker *tracker_free(Tracker *tracker);
 DEFINE_CLEANUP(Tracker *, tracker_free);
@@ -91,16 +94,16 @@ typedef enum TrackerSync {
 /* Runs a cycle that begins after this call, with a poll that reads everything. done (can be NULL)
  * is called once, after the event or by tracker_dismiss(), never from inside this call. It is not
  * called if it is cancelled or the tracker is freed. Its argument error is borrowed, and has code 0
- * if the poll and all requests of the cycle succeeded, and everything that the configuration
- * permits is published. A value that overwrites.h leaves to another writer is an error. A failed
- * audit, retirement or comparison of claims, and pending writes, are no error here. Returns
- * -ENOMEM. */
+ * if the poll and all requests of the cycle succeeded, at last after conflicts, and everything that
+ * the configuration permits is published. A value that overwrites.h leaves to another writer is an
+ * error. A failed audit, retirement or comparison of claims, and pending writes, are no error here.
+ * Returns -ENOMEM. */
 int tracker_sync(Tracker *tracker, TrackerSync sync,
                  void (*done)(Tracker *tracker, const Error *error, void *userdata),
                  void *userdata);
 
-/* Begins a poll that also reads every guest that does not run, without a cycle.
- * TrackerConfig.looked reports its end. Returns a negative errno with words. */
+/* Begins a poll of all guests (DRIVER_POLL_GUESTS), without a cycle. TrackerConfig.looked reports
+ * its end. Returns a negative errno with words. */
 int tracker_look(Tracker *tracker, Error *reterr);
 
 /* Calls all waiters with ECANCELED and these words, because no other cycle will end. */
@@ -116,8 +119,8 @@ typedef struct TrackerView {
         const TrackerStatus *status;
         const Snapshot *snapshot;    /* host of the last successful poll, else
                                         TrackerConfig.known; NULL: none */
-        const ProviderTree *tree;    /* the tree of the host; NULL: none was made yet, for example
-                                        before the first poll. Can be NULL beside a snapshot. */
+        const ProviderTree *tree;    /* the tree of the host, to which claims are fitted; NULL: none
+                                        was made yet. Can be NULL beside a snapshot. */
         const ProviderTree *mirror;  /* the tree in Placement; NULL: not read, or no [placement] */
         const ProviderTree *sharing; /* sharing providers of the tree; NULL: unknown */
         const DeviceLedger *devices; /* expected devices; NULL: unknown */
@@ -139,16 +142,17 @@ TrackerView tracker_view(const Tracker *tracker);
 void tracker_get_progress(const Tracker *tracker, Progress *ret);
 
 /* Makes the plan that the next publication would send. Sends no request. It ignores the pauses of
- * overwrites.h, and [agent] nova. Returns -ENODATA with words without [placement], before the first
- * read of Placement, during an outage, and after a failed poll. Other errors are those of making
- * the tree and of reporter_plan(). The caller frees the plan. */
+ * overwrites.h, [agent] nova, and a retirement. It moves no allocation: if a reshape is due, the
+ * plan has the old shape. Returns -ENODATA with words without [placement], before the first read of
+ * Placement, during an outage, and after a failed poll. Other errors are those of making the tree
+ * and of reporter_plan(). The caller frees the plan. */
 int tracker_plan(Tracker *tracker, Plan **ret, Error *reterr);
 
 /* The facts about this host, its claims and Placement at one time, for the verdict, the metrics and
  * the properties on D-Bus. Everything is borrowed. */
 typedef struct CycleFacts {
         const TrackerStatus *status;
-        const ReporterStatistics *statistics; /* zeros when standalone */
+        const ReporterStatistics *statistics; /* zeros without a report client */
         const char *driver;                   /* name of the driver; NULL: unknown */
         NovaMode nova;
         const Snapshot *snapshot;    /* the last snapshot; NULL: none */
