@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Makes the tree of providers that this host should have, from the last snapshot and a base tree.
- * The base is the tree of Placement, or before Placement was read, an earlier tree (find_base()).
- * Tracker.tree keeps the result. The claims get it together with the sharing providers, after
- * claims of an old shape have moved. If nova-compute owns the tree, Tracker.tree is the tree of
- * Placement with the larger reserved amounts of both (nova_tree_to_claim()), to which claims are
- * fitted. The agent's own tree (Tracker.wanted) is then only compared, except its reserved amounts,
- * which begin_reserve() can write. The phases call this file after a poll, a read and a reshape. It
- * also makes the plan that a caller can request (tracker_plan()).
+ * The base is the tree of Placement, or before Placement was read, an earlier tree or none
+ * (find_base()). Tracker.tree keeps the result. The claims get it together with the sharing
+ * providers. If it is no preview, claims of an old shape move before. If nova-compute owns the
+ * tree, Tracker.tree is the tree of Placement with the larger reserved amounts of both
+ * (nova_tree_to_claim()), to which claims are fitted. The agent's own tree (Tracker.wanted) is then
+ * only compared, except its reserved amounts, which begin_reserve() can write. The phases call this
+ * file after a poll, a read of the tree or of consumers, and a reshape. It also makes the plan that
+ * a caller can request (tracker_plan()).
  *
  * A tree that was not made from the tree of Placement is only a preview, except on a standalone
  * host. So is one that was made from the mirror after a write without an answer, until the next
@@ -16,8 +17,8 @@
  * preview is an earlier tree with the larger reserved amounts, or the agent's own tree if there is
  * none. If a host with Placement cannot make a tree after a poll, it makes a preview from the last
  * tree, if there is one. After each other failure the last tree stays in use. This file sends no
- * request. It notes the results in the status, and logs a reason about devices or guests when its
- * text changes. Main thread.
+ * request. It notes the results in the status. It logs the begin of a need for a reshape, a change
+ * of the local disk, and a reason about devices or guests when its text changes. Main thread.
  *
  * Tests: tests/unit/agent/cycle/test-tracker.c */
 
@@ -71,7 +72,7 @@ static bool knows_pools(const Tracker *tracker)
 }
 
 /* Copies the sharing providers to a new tree: those of Placement, or before they were read, those
- * that the claim database has from an earlier run. */
+ * that the claim database has. */
 static int copy_pools(const Tracker *tracker, ProviderTree **ret)
 {
         bool is_known = knows_pools(tracker);
@@ -130,8 +131,9 @@ static int add_pools(const ProviderTree *tree, const ProviderTree *pools, Provid
         return r;
 }
 
-/* Passes the tree and the sharing providers to the claims. reshaped: claims of an older shape move
- * to the providers of the tree first, except in a dry run. */
+/* Passes the tree, the sharing providers and the snapshot to the claims. Without memory, the
+ * sharing providers are left out, with a warning. reshaped: claims of an older shape move to the
+ * providers of the tree first, except in a dry run. */
 static void offer_tree(Tracker *tracker, bool reshaped)
 {
         _cleanup_(provider_tree_freep) ProviderTree *both = NULL, *pools = NULL;
@@ -201,7 +203,7 @@ static int share_tree(Tracker *tracker, const ProviderTree *base, MadeTree *made
         return r;
 }
 
-/* Logs once that the tree must change its shape. */
+/* Notes whether the tree must change its shape, and logs when this begins. */
 static void note_reshape(TrackerStatus *status, const Uuid *root, bool needed)
 {
         if (needed && !status->reshape_needed)
@@ -248,7 +250,7 @@ static void note_local_disk(TrackerStatus *status, const Uuid *root, const MadeT
 }
 
 /* Notes the unpinned guests that can run on dedicated CPUs. Logs a text that differs from the last
- * one, and the end of the problem. */
+ * one, and the end of the problem. If they cannot be found, the last text stays. */
 static void note_floating(TrackerStatus *status, const Uuid *root, const HostConfig *config,
                           const Snapshot *snapshot)
 {
@@ -283,8 +285,8 @@ static void note_tree(Tracker *tracker, const MadeTree *made, bool known)
 }
 
 /* Makes the tree from base (NULL: none), notes the result in the status, and passes the tree to the
- * claims. known: base is Placement's tree as of the last read and all writes since, or the host is
- * standalone. */
+ * claims. After a failure the last tree stays. known: base is Placement's tree as of the last read
+ * and all writes since, or the host is standalone. */
 static int update_tree(Tracker *tracker, const ProviderTree *base, bool known, Error *reterr)
 {
         MadeTree made = { 0 };
@@ -302,7 +304,7 @@ static int update_tree(Tracker *tracker, const ProviderTree *base, bool known, E
         return 0;
 }
 
-/* Reshapes the tree of a host without Placement, if necessary. The claims move with it. */
+/* Reshapes the tree of a host without Placement, if a reshape is due. The claims move with it. */
 static int reshape_alone(Tracker *tracker, Error *reterr)
 {
         ProviderTree *tree = NULL;
