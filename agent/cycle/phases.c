@@ -4,13 +4,13 @@
  * and done(). The function begin() starts at most one operation of the host poll, the report
  * client, the reshape, the comparison or the auditor. The callback of this operation ends the
  * phase. Then done() handles the result if it is a success. The loop is in tracker_end_phase(): it
- * asks cycle_next() (agent/cycle/order.h) for the next phase and begins it. Each of the other
- * functions knows only its own phase. Three other tasks are also in this file, because phases need
- * them: the timer that begins a cycle, the events of the host poll, and the calls of the waiters.
- * This file calls no function of tracker.c. Invariant: exactly one callback, or the timer, will end
- * the current phase. A failed phase that is not retried notes its reason in the status, from where
- * the waiters receive it (note_failure()). A retry begins with a new read of Placement, but with
- * the same poll. In a dry run the reshape, the comparison, the audit and all writes are skipped.
+ * asks cycle_next() (agent/cycle/order.h) for the next phase and begins it. The other functions
+ * only set the facts for that. This file also has the timer that begins a cycle, the events of the
+ * host poll, and the calls of the waiters. Invariant: only one callback, or the timer, can end the
+ * current phase. A failed phase that is not retried notes its reason in the status, from where the
+ * waiters receive it (note_failure()). A failed poll, audit, comparison or removal does not fail
+ * its phase. A retry begins with a new read of Placement, but with the same poll. In a dry run the
+ * reshape, the comparison, the audit and all writes to Placement are skipped.
  *
  * Tests: tests/unit/agent/cycle/test-tracker.c */
 
@@ -25,8 +25,8 @@
 #include "base/message-ids.h"
 #include "base/text.h"
 
-/* One poll serves a burst of changes of the host: it begins CHANGE_SETTLE_USEC after the last
- * change, but at most CHANGE_SETTLE_MAX_USEC after the first. */
+/* One poll serves a burst of changes of the host between cycles: it begins CHANGE_SETTLE_USEC after
+ * the last one, but at most CHANGE_SETTLE_MAX_USEC after the first. */
 #define CHANGE_SETTLE_USEC     (200 * USEC_PER_MSEC)
 #define CHANGE_SETTLE_MAX_USEC (2 * USEC_PER_SEC)
 #define TIMER_ACCURACY         (250 * USEC_PER_MSEC)
@@ -156,7 +156,8 @@ static bool skips_check(Tracker *tracker)
 
 /* Returns the scope of the cycle, and notes in the status that a host is standalone or retired.
  * Without Placement, *ret is the reason, with which a requested audit fails. CYCLE_QUIET and
- * CYCLE_UNCHANGED set no reason: a requested audit then waits for the next cycle. */
+ * CYCLE_UNCHANGED set no reason: a requested audit waits with the former, and prevents the latter.
+ */
 static CycleScope find_scope(Tracker *tracker, Error *ret)
 {
         TrackerStatus *status = &tracker->status;
@@ -214,8 +215,7 @@ static void restore(Tracker *tracker)
 }
 
 /* Prepares the report client for this cycle. Creates it in the first cycle that uses Placement; the
- * snapshot has the name of the root provider. Makes it forget its mirror if a full read is due or
- * was requested. */
+ * snapshot has the name of the root provider. Makes it forget its mirror for a full read. */
 static int begin_attempt(Tracker *tracker, Error *reterr)
 {
         int r = 0;
@@ -240,8 +240,8 @@ static int begin_attempt(Tracker *tracker, Error *reterr)
 /* Opens the claim database if necessary, makes the tree from the poll, and decides about the scope
  * of the cycle. If memory runs out, or the tree of a standalone host cannot be made or reshaped,
  * the error ends the phase as a failure, and no scope is chosen: it keeps its initial value,
- * CYCLE_PLACEMENT. After another failure to make the tree, the cycle continues with the last tree.
- * Passes the reason of a cycle without Placement to a requested audit. */
+ * CYCLE_PLACEMENT. After another failure to make the tree, the cycle continues with the last tree,
+ * or a preview of it. Passes the reason of a cycle without Placement to a requested audit. */
 static int done_poll(Tracker *tracker, Error *reterr)
 {
         OrderFacts *facts = &tracker->cycle.facts;
@@ -273,9 +273,9 @@ static void note_poll(Tracker *tracker, const Error *error)
         tracker->config.changed(tracker, tracker->config.userdata);
 }
 
-/* Handles the end of a poll, also of one without a cycle (tracker_look()). If the poll began before
- * the cycle, CYCLE_POLL waits for the next result. The phase ends before the guests are passed to
- * the claims and the owner's looked() is called. */
+/* Handles the end of a poll, also of one without a cycle (tracker_look()). If the poll succeeded,
+ * but began before the cycle, CYCLE_POLL waits for the next result. The phase ends before the
+ * guests are passed to the claims and the owner's looked() is called. */
 static void end_poll(Tracker *tracker, const Error *error)
 {
         const Snapshot *snapshot = tracker->snapshot;
@@ -360,7 +360,7 @@ static int begin_read(Tracker *tracker, Error *reterr)
 }
 
 /* Returns the sum of the generations of these providers. Each generation only rises, so an equal
- * sum means that none has changed. */
+ * sum of the same providers means no change. */
 static int64_t sum_generations(const Tracker *tracker, const Uuid *providers, size_t n)
 {
         int64_t sum = 0;
@@ -372,10 +372,10 @@ static int64_t sum_generations(const Tracker *tracker, const Uuid *providers, si
 
 /* Returns true if the last answer about the consumers of these inventories can be used again. Each
  * new allocation raises the generation of its provider, but the end of an allocation does not
- * (doc/facts.md, facts E3). So an old answer is wrong in one direction only: a free inventory can
- * stay retained for HOLDERS_AGE_USEC, and a free device uncleaned for HOLDERS_WAIT_USEC. A cycle
- * with a waiter, and a retry, read again, and so does a cycle with an inventory about which no
- * answer is known. */
+ * (doc/facts.md, facts E3). So an old answer is wrong in one direction only: until the first read
+ * after HOLDERS_AGE_USEC a free inventory can stay retained, and after HOLDERS_WAIT_USEC a free
+ * device uncleaned. A cycle with a waiter, and a retry, read again, and so does a cycle with an
+ * inventory about which no answer is known. */
 static bool has_holders(const Tracker *tracker, int64_t generations, bool is_answered)
 {
         const DeviceWatch *watch = tracker->maker.device_watch;
@@ -430,7 +430,7 @@ static const ProviderTree *find_wanted(const Tracker *tracker)
         return tracker_may(tracker, NOVA_ACTION_PUBLISH) ? tracker->tree : tracker->wanted;
 }
 
-/* Logs each value that another writer keeps overwriting, once. */
+/* Logs each value that another writer keeps overwriting, once until it is forgotten. */
 static void log_overwrites(Overwrites *overwrites)
 {
         for (size_t i = 0; i < overwrites->n_parts; i++) {
@@ -484,10 +484,10 @@ static int done_check(Tracker *tracker, Error *reterr)
         return 0;
 }
 
-/* Ends the phase that removes the providers of a retired host from Placement. A failure is the
- * error of the retirement (retire.h), and not of the cycle, which reads Placement again and
- * publishes the tree. After a success the scope is CYCLE_RETIRED, so Placement is not read again. A
- * requested reshape is dropped then, because the end of the retirement must not begin it. */
+/* Ends the phase that removes the providers of the host from Placement. A failure is the error of
+ * the retirement (retire.h), and not of the cycle, which reads Placement again and publishes the
+ * tree. After a success the scope is CYCLE_RETIRED, so Placement is not read again. A requested
+ * reshape is dropped then, because the end of the retirement must not begin it. */
 static void on_removed(Reporter *reporter, int result, const Error *error, void *userdata)
 {
         Tracker *tracker = userdata;
@@ -559,8 +559,8 @@ static void on_compared(void *userdata)
 }
 
 /* Compares claims and guests, and repairs differences. Reads the consumers in Placement on whose
- * allocations a decision depends (agent/guests/comparison.h). After a warm start that needs no
- * audit, it reads what the last process would have read. Counts as skipped in a dry run, and if
+ * allocations a decision depends (agent/guests/comparison.h). After a confirmed warm start without
+ * an audit, it reads what the last process would have read. Skipped in a dry run, and if
  * comparison_run_begin() returns 0: nothing is due, it has ended already, or memory is short. */
 static int begin_consumers(Tracker *tracker, Error *reterr)
 {
@@ -581,7 +581,7 @@ static int begin_consumers(Tracker *tracker, Error *reterr)
 }
 
 /* Keeps Placement's tree for the detection of another writer. A refused step leaves the rest of the
- * tree known. */
+ * tree known. A step without an answer leaves none. */
 static void keep_tree(Tracker *tracker)
 {
         overwrites_keep_tree(&tracker->overwrites, reporter_is_current(tracker->reporter)
@@ -617,7 +617,7 @@ static int begin_publish(Tracker *tracker, Error *reterr)
         return r;
 }
 
-/* Sets the error of the cycle if it has left values to another writer. */
+/* Sets the error of the cycle, if it has none, when it has left values to another writer. */
 static void note_yields(Tracker *tracker)
 {
         _cleanup_free_ char *text = NULL;
@@ -660,8 +660,8 @@ static int begin_prepare(Tracker *tracker, Error *reterr)
         return reporter_prepare(tracker->reporter, find_wanted(tracker), on_answer, tracker);
 }
 
-/* Writes the reserved amounts of devices beside nova-compute. Sends nothing if Placement has these
- * amounts already, in a dry run, and if [agent] nova forbids it. */
+/* Writes the reserved amounts of whole PCI devices beside nova-compute. Sends nothing if Placement
+ * has these amounts already, in a dry run, and if [agent] nova forbids it. */
 static int begin_reserve(Tracker *tracker, Error *reterr)
 {
         _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
@@ -760,9 +760,9 @@ static int64_t sum_tree(const Tracker *tracker)
         return sum;
 }
 
-/* Returns true if this cycle found no failure, no change of Placement since the last cycle with
- * Placement, and no question to Placement. A cycle that skipped its check and found a question is
- * followed at once by one that asks. */
+/* Returns true if the state is synced or left to nova-compute, the last poll succeeded, and this
+ * cycle found no change of Placement and no question to it. A cycle that skipped its check and
+ * found a question is followed at once by one that asks. */
 static bool was_calm(Tracker *tracker)
 {
         SyncState state = tracker->status.sync_state;
