@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Each look has three parts. First, a device of a claim or a guest that has a section [device_clean
- * NAME] but no row gets one: its section is new, or the guest came while the agent was down. So
- * does a device that Nova reserved after one_time_use. Second, the facts of each row are collected.
- * Third, its step is made. A row that was added in this look gets its first step in the next one.
+/* Looks at the devices that must be cleaned after their guests, at each call of cleaner_tend().
+ * First, a device of a claim or a guest that has a section [device_clean NAME] but no row gets one:
+ * its section is new, or the guest came while the agent was down. So does a device that Nova
+ * reserved after one_time_use. Then, for each row that was there before, the facts are collected
+ * and its step is made. An error ends the look: the next one continues.
  *
  * Order of the writes: a device is cordoned before its row says "failed", and a row is deleted
  * before the tree offers the device. A crash in between repeats the step: the program's result
- * stays in /run. After a reboot there is no result, and the units run again. A claim can come
- * between the facts and the write of a step. A write that changes or deletes the row then changes
- * nothing. One that replaces the row (hold(), and begin() after a failure) succeeds. In both cases
- * the next look decides.
+ * stays in /run. After a reboot there is no result, and the units of a dirty device run again. A
+ * claim can come between the facts and the write of a step. A write that changes or deletes the row
+ * then changes nothing. A write that replaces the row (hold(), and begin() after a failure)
+ * succeeds. In both cases the next look decides.
  *
- * LIMITATIONS: a guest that came and went while the agent was down leaves no trace.
+ * LIMITATIONS: a guest that came and went while the agent was down leaves no trace, unless Nova has
+ * reserved its device.
  *
  * Tests: tests/integration/claims/test_clean.py */
 
@@ -44,8 +46,8 @@ struct Cleaner {
         sd_event_source *timer;
         uint64_t stamp_usec;   /* CLOCK_MONOTONIC of the last stamp */
         json_t *record;        /* CLEANED_FORMAT; NULL: none */
-        int cordon_error;      /* errno of the last cordon, so that each error is logged once */
-        bool logged_no_claims; /* a failure of the claim database was logged */
+        int cordon_error;      /* result of the last cordon; a repeated error is logged once */
+        bool logged_no_claims; /* a failure of the last look was logged */
 };
 
 Cleaner *cleaner_free(Cleaner *cleaner)
@@ -150,7 +152,8 @@ static const char *find_late(const Cleaner *cleaner, const UncleanDevice *row)
         return text && text[0] && is_late(row) && has_result(cleaner, row, "waiting") ? text : NULL;
 }
 
-/* Writes a stamp, unless the last one is younger than this. 0: in any case. */
+/* Writes a stamp, unless the last one is younger than age_usec, or the service has no folder in
+ * /run. */
 static void tend_stamp(Cleaner *cleaner, uint64_t age_usec)
 {
         uint64_t now = clock_usec(CLOCK_MONOTONIC);
@@ -236,12 +239,12 @@ static CordonState get_cordon(const Cleaner *cleaner, const TrackerView *host,
                                 row->address);
 }
 
-/* Returns why Placement can give an expected device to a server, or has done so; NULL: neither. A
- * server that gets the device starts while a unit works on it. The allocation of its last consumer
- * does not count, because it can outlive the claim. The mirror is the evidence: it shows a
- * reservation after the answer to its write, which Placement refuses if the provider changed since
- * it was read. A retired host has no provider in Placement, unless [agent] nova leaves the tree to
- * nova-compute. text: memory for the reason. */
+/* Returns why Placement can give an expected device to a server, has done so, or was not read;
+ * NULL: none of these. Otherwise a server could start while a unit works on the device. The
+ * allocation of its last consumer does not count, because it can outlive the claim. The mirror is
+ * the evidence: it shows a reservation after the answer to its write, which Placement refuses if
+ * the provider changed since it was read. A retired host has no provider in Placement, unless
+ * [agent] nova leaves the tree to nova-compute. text: memory for the reason. */
 static const char *find_wait(const Cleaner *cleaner, const TrackerView *host,
                              const UncleanDevice *row, const LedgerDevice *expected,
                              char text[static UNCLEAN_REASON_SIZE])
@@ -344,7 +347,7 @@ static char *describe_lines(const json_t *result)
 
 /* Cordons the device, records this in the history, and passes the cordons to the claims. A cordon
  * of a health rule becomes one that only a person ends. Returns false if the cordon cannot be
- * written, which is logged once: the row keeps the device withheld. */
+ * written, which is logged once for the same error in a row: the device's row keeps it withheld. */
 static bool cordon_device(Cleaner *cleaner, const TrackerView *host, const UncleanDevice *row,
                           const char *reason)
 {
@@ -375,10 +378,10 @@ static bool cordon_device(Cleaner *cleaner, const TrackerView *host, const Uncle
         return true;
 }
 
-/* Cordons the device unless it is cordoned, then sets its row to failed and logs the reason. reason
- * NULL: a failed row has it, or the result, with the unit's last lines, which are logged too. A row
- * without its cordon does not fail, because only the lift of the cordon ends that state: returns
- * CLAIM_E_NOT_FOUND then. */
+/* Cordons the device unless it has a cordon that no health rule owns, then sets its row to failed
+ * and logs the reason. reason NULL: a failed row has it, or the result, with the unit's last lines,
+ * which are logged too. A row without its cordon does not fail, because only the lift of the cordon
+ * ends that state: returns CLAIM_E_NOT_FOUND then. */
 static int fail(Cleaner *cleaner, const TrackerView *host, const UncleanDevice *row,
                 const CleanFacts *facts, const char *reason, Error *reterr)
 {
@@ -459,7 +462,7 @@ static int hold(Cleaner *cleaner, const UncleanDevice *row, Error *reterr)
         return r;
 }
 
-/* Deletes the row, so the next tree offers the device. */
+/* Deletes the row, so the next tree does not withhold the device for it. */
 static int end(Cleaner *cleaner, const UncleanDevice *row, bool proved, Error *reterr)
 {
         int r = claims_end_unclean(cleaner->config.service->claims, row->id, row->state, reterr);
@@ -491,8 +494,8 @@ static int bring_back(Cleaner *cleaner, const UncleanDevice *row, Error *reterr)
         return r < 0 ? r : r == 0;
 }
 
-/* Stores why the units of a row wait (NULL: they do not), and logs a new reason. Returns 1 if the
- * row changed, 0 if not, or a negative errno. */
+/* Stores why the units of a row wait (NULL: they do not; a failed row then keeps its reason), and
+ * logs a new reason. Returns 1 if the row changed, 0 if not, or a negative errno. */
 static int note_wait(Cleaner *cleaner, const UncleanDevice *row, const char *reason, Error *reterr)
 {
         _cleanup_free_ char *text = text_format(
@@ -517,7 +520,8 @@ static int note_wait(Cleaner *cleaner, const UncleanDevice *row, const char *rea
         return r == CLAIM_E_NOT_FOUND ? 0 : r < 0 ? r : 1;
 }
 
-/* Makes the step of a row. Returns 1 if the row changed, 0 if not, or a negative errno. */
+/* Makes the step of a row, or only corrects its time (bring_back()). Returns 1 if the row changed,
+ * 0 if not, or a negative errno. */
 static int make_step(Cleaner *cleaner, const TrackerView *host, const UncleanDevice *row,
                      Error *reterr)
 {
@@ -556,8 +560,9 @@ static int make_step(Cleaner *cleaner, const TrackerView *host, const UncleanDev
 
 /* Devices without a row */
 
-/* Returns whether Nova reserved the device after its only use, and nothing else withholds it. Nova
- * does so before it builds the server, so no consumer must have the device in Placement. */
+/* Returns whether Nova reserved a device of one_time_use after its only use, and nothing else
+ * withholds it. Nova does so before it builds the server, so no consumer must have the device in
+ * Placement. */
 static bool is_used_up(const Cleaner *cleaner, const TrackerView *host,
                        const SnapshotDevice *device)
 {
@@ -624,9 +629,9 @@ static int add_rows(Cleaner *cleaner, const TrackerView *host, const UncleanDevi
 /* The look */
 
 /* Arms the timer while a device is dirty, and sees to the stamp. A device can wait for a process,
- * and a run can be killed after it saw the stamp, so stamps are written until there is a result. A
- * run that is still at work only reads the rows again. A device that waits for long, for example
- * because it is gone, is tried less often. */
+ * and a run can be killed after it saw the stamp, so stamps are written while a device is dirty. A
+ * run that is still at work only reads the rows again. While all dirty devices wait for long or
+ * have running units, stamps are written less often. */
 static void wait_for_results(Cleaner *cleaner, const UncleanDevices *rows, bool begun)
 {
         const char *seen = json_string_value(json_object_get(cleaner->record, "wanted"));
