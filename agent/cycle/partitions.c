@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Compares the record of active partitions with the claims, and watches it. Nothing is cached: the
- * program can write the record at any time, and each answer must be of now. The devices of a
- * partition without its claim stay withheld until its entry is gone, because only then its unit
- * "deactivate" has succeeded. Without a folder in /run nothing is withheld. The claims are needed
- * only if the record has entries. If the record, or the claims that it needs, cannot be read, all
- * devices of the sets with units are withheld, and no others.
+/* Compares the record of active partitions with the claims, and watches it. Each answer and look
+ * reads the record, because the program can write it at any time. The devices of a partition
+ * without its claim stay withheld until its entry is gone, because only then its unit "deactivate"
+ * has succeeded. Without a folder in /run nothing is withheld. The claims are needed only if the
+ * record has entries. If the record, or the claims that it needs, cannot be read, the devices of
+ * all sets with units are withheld, and no others by this file.
  *
  * A failed unit has a time (since_usec) in its entry. The devices of the entry are cordoned, except
- * those whose cordon a person has lifted since then. When all were lifted, a stamp in prepare-retry
- * lets the program start the unit again. The list of cordons keeps the times, so a restart of this
- * process changes nothing.
+ * those that are cordoned and those whose cordon a person has lifted since then. When all were
+ * lifted, a stamp in prepare-retry lets the program start the unit again. A cordon that cannot be
+ * written is logged, and the entry still withholds the device. The list of cordons keeps the times,
+ * so a restart of this process changes nothing.
  *
  * Tests: tests/unit/agent/cycle/test-partitions.c tests/integration/claims/test_partitions.py */
 
@@ -240,10 +241,11 @@ int partitions_list_left(ClaimService *service, const HostConfig *config, String
 struct PartitionWatch {
         CleanerConfig config;
         sd_event_source *timer;
-        uint64_t stamp_usec; /* CLOCK_MONOTONIC of the last stamp that this watch wrote */
+        uint64_t stamp_usec; /* CLOCK_MONOTONIC of the last stamp of this watch, also if its write
+                                failed */
         StringSet left;      /* devices that no claim can get, at the last look */
-        int cordon_error;    /* errno of the last cordon, so that each error is logged once */
-        bool logged;         /* a record or claims that cannot be read were logged */
+        int cordon_error;    /* result of the last cordon; a repeated error is logged once */
+        bool logged;         /* a failure of the last look was logged */
 };
 
 PartitionWatch *partition_watch_free(PartitionWatch *watch)
@@ -279,8 +281,8 @@ int partition_watch_new(PartitionWatch **ret, const CleanerConfig *config)
         return 0;
 }
 
-/* Starts the program, unless that was done a moment ago. retries: units that failed are started
- * again. */
+/* Writes a stamp, which starts the program, unless the last one is younger than STAMP_USEC.
+ * retries: units that failed are started again. */
 static void write_stamp(PartitionWatch *watch, bool retries)
 {
         uint64_t now = clock_usec(CLOCK_MONOTONIC);
@@ -337,8 +339,8 @@ static void log_failure(const PartitionEntry *entry, bool is_left)
 }
 
 /* Cordons the devices of a partition that have no cordon, except those whose cordon a person has
- * lifted since the failure of its unit. A cordon that cannot be written is logged once, and the
- * record keeps the device withheld. If a cordon was written, logs the failure and returns true. */
+ * lifted since the failure of its unit. If a cordon cannot be written, the record keeps the device
+ * withheld. If one was written, logs the failure and returns true. */
 static bool cordon_entry(PartitionWatch *watch, const TrackerView *host,
                          const PartitionEntry *entry)
 {
@@ -379,8 +381,8 @@ static bool cordon_entry(PartitionWatch *watch, const TrackerView *host,
         return true;
 }
 
-/* Sees to an entry whose unit failed. *ret_lifted is set if a person has lifted its cordons since
- * then. Returns true if its devices were cordoned now. */
+/* Sees to an entry whose unit failed. *ret_lifted is set if a person has lifted the cordons of all
+ * its devices since then. Returns true if one of them was cordoned now. */
 static bool tend_failure(PartitionWatch *watch, const TrackerView *host,
                          const PartitionEntry *entry, bool *ret_lifted)
 {
@@ -394,7 +396,8 @@ static bool tend_failure(PartitionWatch *watch, const TrackerView *host,
 
 /* Unfinished work */
 
-/* Returns true if a claim has a partition that is not active for it, and no unit has failed. */
+/* Returns true if a claim has a partition that is not active for it, and whose activation no failed
+ * unit prevents. */
 static bool has_inactive_claim(const HostConfig *config, const PartitionRecord *record,
                                const ClaimList *claims)
 {
@@ -412,8 +415,8 @@ static bool has_inactive_claim(const HostConfig *config, const PartitionRecord *
         return false;
 }
 
-/* Returns true if an entry without an error is about to change: its unit runs, or its claim is
- * gone. */
+/* Returns true if an entry without an error is about to change: it is not active, or no claim can
+ * get its first device. */
 static bool has_changing_entry(const HostConfig *config, const PartitionRecord *record,
                                const StringSet *left)
 {
@@ -430,7 +433,8 @@ static bool has_changing_entry(const HostConfig *config, const PartitionRecord *
 
 /* The look */
 
-/* Makes one look at a record that was read. Returns true if something is unfinished. */
+/* Makes one look at a record that was read. Writes a stamp if something is unfinished, or the
+ * program has not seen the last one. Returns true in the first case. */
 static bool look(PartitionWatch *watch, const TrackerView *host, const PartitionRecord *record,
                  const ClaimList *claims, bool *ret_changed)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Reads which partitions of [device_shapes NAME] are active, for the answers to those who start a
- * guest and for the tree. A watch follows them while they are activated and deactivated.
- * compute-agent-prepare writes the record (formats/partitions.h). The agent has no right to start a
- * unit. A set without the option "activate" needs no record. */
+/* Reads which partitions of [device_shapes NAME] are active, for the answers to callers that start
+ * a guest and for the tree. A watch follows their record, starts compute-agent-prepare while work
+ * is unfinished, and cordons the devices of failed units. compute-agent-prepare writes the record
+ * (formats/partitions.h). The agent has no right to start a unit. A set without the option
+ * "activate" needs no record. */
 
 #include <systemd/sd-event.h>
 
@@ -14,9 +15,9 @@
 #include "formats/partitions.h"
 
 /* Returns 0 if a guest can start with the partitions that its claim has. Returns -EBUSY with words
- * while one is not active yet, or if the record cannot be read. Returns -EIO with words if the unit
- * of one failed, or of a partition that shares a device or slot with it. Devices of a set that are
- * no partition of it are not checked. Blocks on the disk. */
+ * while one is not active yet, or if the record cannot be read. Returns -EIO with words if one is
+ * not active, and its unit or that of a partition that shares a device or slot with it failed.
+ * Devices of a set that are no partition of it are not checked. Blocks on the disk. */
 int partitions_check_claim(const ClaimService *service, const Claim *claim, Error *reterr);
 
 /* Adds the devices that no claim can get: those of each partition in the record that its claim does
@@ -37,9 +38,9 @@ int partitions_list_left(ClaimService *service, const HostConfig *config, String
 int partitions_describe(const ClaimService *service, json_t *array);
 
 /* The watch of the record. A change of the devices that no claim can get begins a cycle, and so
- * does a new cordon. A failed unit cordons the devices of its partition, and a person who lifts the
- * cordons of all of them makes the program start the unit again. Main thread; blocks on the disk.
- */
+ * does a new cordon. A failed unit cordons the devices of its partition that have no cordon. A
+ * person who lifts the cordons of all of them makes the program start the unit again. Main thread;
+ * blocks on the disk. */
 typedef struct PartitionWatch PartitionWatch;
 
 /* Makes a watch. config is copied, its members are borrowed; "runtime" is not used. Returns
@@ -49,7 +50,7 @@ PartitionWatch *partition_watch_free(PartitionWatch *watch);
 DEFINE_CLEANUP(PartitionWatch *, partition_watch_free);
 
 /* Reads the record, and acts. Called at the end of each cycle. While a change of a partition is
- * expected, a timer calls it every 100 ms, too. After a record or claims that cannot be read, the
- * next cycle tries again. Does nothing without a set with units, the claim database, a tree or a
- * folder in /run, and while a comparison can make claims of guests. */
+ * expected, a timer calls it every 100 ms, too. If the record or the claims cannot be read, this is
+ * logged once, and the next cycle tries again. Does nothing without a set with units, the claim
+ * database, a tree or a folder in /run, and while a comparison can make claims of guests. */
 void partition_watch_tend(PartitionWatch *watch);
