@@ -10,7 +10,9 @@
  *
  * Some reasons hide others. KIND_STALE hides KIND_UNREPORTED, because its text often has the same
  * fact. A device that is not reported hides parts of the host that could not be read. A host that
- * was not polled hides settling devices, and these hide a change that is not published yet. */
+ * was not polled hides settling devices, and both hide a change that is not published yet. The
+ * retirement of the host hides its cordon. Pending writes are a reason only in the states of
+ * count_pending_writes(). */
 
 #include "agent/cycle/verdict.h"
 
@@ -249,7 +251,7 @@ static bool is_held(const CycleFacts *facts, const LedgerDevice *device)
                                                 device->resource_class, NULL) == RETAINED_USE_HELD);
 }
 
-/* Adds a reason if a missing device is in use, with its consumers. */
+/* Adds a reason if missing devices are in use, with the use of the first one. */
 static void inspect_lost_devices(const CycleFacts *facts, Verdict *verdict)
 {
         char more[MORE_MAX], holders[RETAINED_HOLDERS_MAX] = "";
@@ -289,8 +291,9 @@ static void inspect_withheld(const CycleFacts *facts, Verdict *verdict)
                 add(verdict, KIND_WITHHELD, "Not offered: %s", text);
 }
 
-/* Adds a reason if devices are cleaned after their guests, or wait for that. It does not change the
- * verdict: Placement is equal to the host, and a device whose cleaning failed is cordoned. */
+/* Adds a reason if devices are cleaned after their guests, wait for that, or were not cleaned. It
+ * does not change the verdict: Placement is equal to the host, and a device whose cleaning failed
+ * is cordoned. */
 static void inspect_unclean(const CycleFacts *facts, Verdict *verdict)
 {
         _cleanup_free_ char *text =
@@ -345,8 +348,8 @@ static void inspect_others(const CycleFacts *facts, Verdict *verdict)
 }
 
 /* Returns the number of pending writes, removals and moves that a reason can be about. Returns 0
- * unless the state is synced, left to nova or stale. In the other states the state itself is the
- * reason. */
+ * unless the state is synced, left to nova or stale. In the other states nothing can be written, or
+ * the state itself is the reason. */
 static uint64_t count_pending_writes(const CycleFacts *facts)
 {
         SyncState state = facts->status->sync_state;
@@ -356,7 +359,7 @@ static uint64_t count_pending_writes(const CycleFacts *facts)
                        : 0;
 }
 
-/* Adds the reasons that concern Placement. */
+/* Adds the reasons that concern Placement, and the parts of the host that are not reported. */
 static void inspect_placement(const CycleFacts *facts, Verdict *verdict)
 {
         const TrackerStatus *status = facts->status;
