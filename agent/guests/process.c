@@ -2,9 +2,9 @@
 
 /* Identifies a guest without a hypervisor, and checks whether it is alive. A process is identified
  * by its number, its start time and the boot; a unit by its control group. Both are read from the
- * kernel's files at each call. A guest has ended only if the kernel proves it. After any other
- * error it counts as alive, because a claim that ends too early loses its devices. A process whose
- * boot could not be identified counts as alive for ever. */
+ * kernel's files at each call. A guest has ended only if the kernel proves it. After an error that
+ * proves nothing it counts as alive, because a claim that ends too early loses its devices. A
+ * process whose boot could not be identified counts as alive for ever. */
 
 #include "agent/guests/process.h"
 
@@ -59,7 +59,7 @@ static void get_boot(char ret[static SD_ID128_STRING_MAX])
                 sd_id128_to_string(boot, ret);
 }
 
-/* Returns true if the process exists, even if /proc hides it. */
+/* Returns true if a process has this number, even if /proc hides it. */
 static bool is_there(uint64_t pid)
 {
         return kill((pid_t)pid, 0) == 0 || errno == EPERM;
@@ -101,8 +101,8 @@ static const char *find_groups(void)
         return NULL;
 }
 
-/* Returns 1 if the control group has a process, 0 if it has none, or a negative errno. -ENOENT,
- * -ENODEV: there is no such group. -EOPNOTSUPP: this host has no cgroup v2. */
+/* Returns 1 if the control group or one below it has a process, 0 if not, or a negative errno.
+ * -ENOENT, -ENODEV: there is no such group. -EOPNOTSUPP: this host has no cgroup v2. */
 static int read_group(const char *group)
 {
         _cleanup_fclose_ FILE *file = NULL;
@@ -144,8 +144,8 @@ int process_identify_unit(const char *group, char *ret, Error *reterr)
         return 0;
 }
 
-/* Returns false if the process ended: another boot, another start time, or no process. A text that
- * cannot be parsed counts as alive. */
+/* Returns false if the process ended: another boot, another start time, no process, or a zombie. A
+ * text that cannot be parsed counts as alive. */
 static bool pid_is_alive(const char *process)
 {
         char boot[SD_ID128_STRING_MAX], boot_now[SD_ID128_STRING_MAX];

@@ -9,9 +9,10 @@
  * "unit /machine.slice/machine-a.scope"
  *
  * A number that another process has now is distinguished by its start time, in clock ticks since
- * the boot. So a restart of the agent or of the host cannot confuse two processes. A pidfd would
- * not survive a restart of the agent. A unit is identified by its name: after a restart of the unit
- * within the expiry time it is the same guest. Reads /proc and cgroup v2; main thread. */
+ * the boot. So a restart of the agent or of the host cannot confuse two processes, if the boot
+ * could be identified. A pidfd would not survive a restart of the agent. A unit is identified by
+ * its name: after a restart of the unit within the expiry time it is the same guest. Reads /proc
+ * and cgroup v2; main thread. */
 
 #include "claims/claim/claim.h"
 
@@ -24,7 +25,8 @@ int process_identify(uint64_t pid, char *ret, Error *reterr);
  * cgroup v2. */
 int process_identify_unit(const char *group, char *ret, Error *reterr);
 
-/* Returns false if the guest has certainly ended: its process is gone or a zombie, its number
- * belongs to another process, the host booted again, or its control group is empty or gone. A guest
- * that cannot be read, and a text that cannot be parsed, count as alive. */
+/* Returns false if the guest has certainly ended: its process is gone or a zombie without other
+ * threads, its number belongs to another process, the host booted again, or its control group is
+ * empty or gone. A guest that cannot be read, a unit without cgroup v2, and a text that cannot be
+ * parsed count as alive. */
 bool process_is_alive(const char *process);
