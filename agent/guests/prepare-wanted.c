@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Writes prepare-wanted and prepare-retry, and reads prepared.json, or writes clean-wanted. A stamp
- * is the time since the boot in microseconds, so no two runs of the agent in one boot write the
- * same one. A failure to write is logged once, and a later cycle tries again if work is unfinished.
- * One of prepare-retry is only a debug message. Only libvirt's hook waits for the program, with
- * CheckGuest(). Without a folder in /run (path NULL) nothing is written. A record that cannot be
- * read or parsed counts as missing, so that another stamp follows.
+/* Writes prepare-wanted and prepare-retry, and reads prepared.json. For the cleaner it only writes
+ * clean-wanted. A stamp is the time since the boot in microseconds, so no two runs of the agent in
+ * one boot write the same one. A failure to write is logged once, and a later cycle tries again if
+ * work is unfinished. A failure to write prepare-retry is only a debug message. No function here
+ * waits for the program. Without a folder in /run (path NULL) nothing is written. A record that
+ * cannot be read or parsed counts as missing, so that another stamp follows.
  *
  * Tests: tests/unit/agent/guests/test-prepare-wanted.c */
 
@@ -97,7 +97,8 @@ static bool is_concerned(const HostConfig *config, const Snapshot *snapshot,
 }
 
 /* Replaces the content of the file, which every user can read. A symbolic link is an error. The
- * write is not atomic, which does no harm: only the event of the write matters. */
+ * write is not atomic, which does no harm: a stamp that was read in part only causes another run.
+ */
 static int write_stamp(const char *path, const char *stamp)
 {
         _cleanup_close_ int fd =

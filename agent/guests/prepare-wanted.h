@@ -2,11 +2,11 @@
 #pragma once
 
 /* Starts compute-agent-prepare after changes of claims. The agent has no right to change a card or
- * to activate a partition. It writes a new stamp to /run/compute-agent/prepare-wanted, which
+ * to activate a partition. This file writes a new stamp to /run/compute-agent/prepare-wanted, which
  * compute-agent-prepare.path watches. compute-agent-prepare reads the claims itself, so the stamp
- * has no further meaning. The program's record (/run/compute-agent-prepare/prepared.json) names the
- * stamp that the program saw. While the record lacks the last stamp, or names unfinished work, each
- * cycle of the agent writes another stamp, if a section has vgpu_types. */
+ * names no claim. The program's record (/run/compute-agent-prepare/prepared.json) names the stamp
+ * that the program saw. While the record lacks the last stamp, or names unfinished work, each cycle
+ * of the agent writes another stamp, if a section has vgpu_types. */
 
 #include "claims/claims.h"
 #include "drivers/host/host-config.h"
@@ -27,21 +27,21 @@ int prepare_wanted_init(PrepareWanted *wanted, const char *runtime, const char *
                         const char *record);
 void prepare_wanted_done(PrepareWanted *wanted);
 
-/* Writes a new stamp. wanted->path must not be NULL. A failure is logged once until a write
- * succeeds. retries: another stamp is written to prepare-retry before, so that units that failed
- * are started again. */
+/* Writes a new stamp. wanted->path must not be NULL. A failure to write the stamp is logged once
+ * until a write succeeds. retries: another stamp is written to prepare-retry before, so that units
+ * that failed are started again. */
 void prepare_wanted_write(PrepareWanted *wanted, bool retries);
 
 /* Writes a stamp if the claim, which changed, has a device of a set with units or a function of a
- * card with vgpu_types. A function that the snapshot lacks counts as one of such a card, if there
- * is any. snapshot NULL: each function can be of such a card. A mediated device is neither. */
+ * card with vgpu_types. A device that the snapshot lacks counts as such a function, if a section
+ * has vgpu_types. snapshot NULL: it lacks all. A mediated device is neither. */
 void prepare_wanted_note(PrepareWanted *wanted, const HostConfig *config, const Snapshot *snapshot,
                          const Claim *claim);
 
 /* Writes a stamp if a section [device_prepare NAME] has vgpu_types, and the record
  * (PREPARED_FORMAT) of compute-agent-prepare shows unfinished work. This is so if there is no
  * record, or if it has another stamp or an error. It is also so if a function in it waits for a
- * process. Called once in each cycle. */
+ * process. Called at the end of each cycle. */
 void prepare_wanted_tend(PrepareWanted *wanted, const HostConfig *config);
 
 /* Returns true if the device is in a set whose partitions have units. Pure. */
