@@ -7,8 +7,8 @@
  * Placement.
  *
  * The second half completes a claim of a guest: a Build has the claim, Placement's allocations and
- * the share so far. Each resource class is taken once: from Placement, or from the claim with the
- * surplus of Placement. The rules for the amount are in claims/fit/guest-share.h. */
+ * the share so far. Each resource class with an amount is taken once: from Placement, or from the
+ * claim with the surplus of Placement. The rules for the amount are in claims/fit/guest-share.h. */
 
 #include "agent/guests/claim-share.h"
 
@@ -103,8 +103,8 @@ static uint64_t until_sec(const Consumer *consumer)
 }
 
 /* The generation of the result is the one before the agent's write, or before the last write of a
- * consumer that was only read. The foreign providers, which are sorted, are folded into one
- * uuid. */
+ * consumer that was only read. The providers that the view lacks are folded into one uuid, in their
+ * sorted order. */
 ClaimReported claim_share_reported(const HostView *view, const Consumer *consumer, bool written)
 {
         Uuid elsewhere = consumer->uuid;
@@ -212,8 +212,8 @@ typedef struct Build {
         Consumer *share;
 } Build;
 
-/* Takes the amounts of a class from these allocations. known limits them to providers of this tree;
- * NULL: no limit. */
+/* Takes the amounts of a class from these allocations. known limits them to the providers of this
+ * tree that share nothing; NULL: no limit. */
 static int take(const Allocation *allocations, size_t n, const char *resource_class,
                 const ProviderTree *known, Consumer *share)
 {

@@ -17,9 +17,9 @@ bool claim_share_is_own(const HostView *view, const char *node, const Uuid *prov
  * has none from another host. Returns false if the host is not known. */
 bool claim_share_has(const HostView *view, const char *node, const Consumer *consumer);
 
-/* Removes the share, and all allocations from the other providers of claim (NULL: none), which the
- * agent wrote for the claim. If the host is not known, removes only the allocations from the
- * claim's providers. Returns true if there were any. */
+/* Removes the share, and all allocations from the providers of claim (NULL: none), which the agent
+ * wrote for the claim. If the host is not known, removes only the allocations from the claim's
+ * providers. Returns true if there were any. */
 bool claim_share_remove(const HostView *view, const char *node, const Claim *claim,
                         Consumer *consumer);
 
@@ -50,8 +50,8 @@ ClaimReported claim_share_reported(const HostView *view, const Consumer *consume
  *
  * A consumer that was deleted and created again counts its generation from the start. It is
  * recognised by a lower generation, and by the time of its last write. If it existed when the agent
- * read it, any other time means that it is another one. If it was new then, a time after the
- * agent's write means that.
+ * read it, any other time means that it is another one. If it was new then, a time after the latest
+ * one of the agent's write (CLAIM_WRITE_LATE_SEC) means that.
  *
  * LIMITATIONS: the time of the agent's write is not known if the consumer had other allocations
  * before, or if Placement sends no last-modified. Then a consumer that was created again can look
@@ -63,16 +63,16 @@ bool claim_share_is_ours(const HostView *view, const char *node, const ClaimRemo
 
 /* Completes a new claim of a guest with Placement's allocations of its consumer.
  *
- * The guest decides its devices and the cells of its CPUs and memory. Placement decides the
- * provider of an amount that the guest does not bind. It decides the amounts of classes that no
- * domain shows, if all of such a class is on the root. It also decides the VCPU, PCPU and MEMORY_MB
- * that are larger than the domain's: another writer set them, and the claim has all of them.
- * claims/fit/guest-share.h has the exceptions.
+ * The guest decides its devices and the cells of its CPUs and memory. If Placement has the right
+ * amount, it decides the providers of an amount that the guest does not bind. It decides the
+ * amounts of classes that no domain shows, if all of such a class is on the root. It also decides
+ * the VCPU, PCPU and MEMORY_MB that are larger than the domain's: another writer set them, and the
+ * claim has all of them. claims/fit/guest-share.h has the exceptions.
  *
- * claim is the result of claims_adopt(), with the amounts of the domain. consumer has all of
- * Placement's allocations. tree is this host's, as the claims have it. is_ours: the agent wrote the
- * allocations for an earlier claim, so a larger amount is not another writer's. ret_share (owned by
- * the caller) gets the allocations that the claim must have. Returns 1 without it if the claim has
- * them already, 0, or -ENOMEM. */
+ * claim was made by claims_adopt(), with the amounts of the domain. consumer has all of Placement's
+ * allocations. tree is this host's, as the claims have it. is_ours: the agent wrote the allocations
+ * for an earlier claim, so a larger amount is not another writer's. ret_share (owned by the caller)
+ * gets the allocations that the claim must have. Returns 1 without it if the claim has them
+ * already, 0, or -ENOMEM. */
 int claim_build_share(const Claim *claim, const Consumer *consumer, const ProviderTree *tree,
                       const Uuid *root, bool is_ours, Consumer **ret_share);
