@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Adopts guests, and completes, extends, confirms, releases, places and checks claims, as
- * claims/reconcile.h decided. Each type of action has two functions in the table "types". The first
- * one writes to the database and fills an effect. The second one logs the effect and notifies the
- * watcher. agent/guests/reconcile.c calls it after the commit, so that the log has no change that a
- * crash undid. The claim functions of this file read no Placement: the answers are in the order.
+ * claims/reconcile.h decided. Each type of action, except RECONCILE_READ, has two functions in the
+ * table "types". The first one writes to the database and fills an effect. The second one logs the
+ * effect and notifies the watcher. The caller runs it after the commit, and only for a change that
+ * was written, so that the log has no change that a crash undid. No function of this file reads
+ * Placement: the caller passes the answers (ReconcileInput).
  *
  * Tests: tests/unit/agent/guests/test-reconcile.c */
 
@@ -32,7 +33,8 @@ static const ConsumerRead *find_answer(const ReconcileWork *work, const Uuid *co
         return consumer_read_find(work->order->answers, work->order->n_answers, consumer);
 }
 
-/* Notifies the watcher with the present state of the claim. */
+/* Announces the event with the present state of the claim (claim_service_notify()). Does nothing if
+ * the claim cannot be read. */
 static void notify(const ReconcileWork *work, ClaimEvent event, int64_t id)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
@@ -74,7 +76,7 @@ static bool has_just_ended(const ReconcileWork *work, const Uuid *guest)
 }
 
 /* Stores the state that was read of the claim's consumer. If the consumer has an allocation here,
- * the claim needs no write any more. A write state stays, and nothing is stored, if there is no
+ * the claim needs no write any more. But a write state stays, and nothing is stored, if there is no
  * allocation here, or if an earlier claim left a removal that is pending. */
 static int note_read(Claims *claims, const Claim *claim, const ClaimReported *reported, bool here,
                      Error *reterr)
@@ -291,7 +293,8 @@ static void announce_released(const ReconcileWork *work, const ReconcileEffect *
 }
 
 /* Extends a claim that expired while Placement has its allocations here, or its guest is here but
- * cannot be read. It is decided again after that time. */
+ * cannot be read. After the new time, which counts from the begin of the poll, it is decided again.
+ */
 static int extend(const ReconcileWork *work, ReconcileEffect *effect)
 {
         uint64_t expiry = work->order->expiry_usec > 0 ? work->order->expiry_usec : EXTEND_USEC;
@@ -360,7 +363,7 @@ static int check(const ReconcileWork *work, ReconcileEffect *effect)
         return 0;
 }
 
-/* Logs the changes of a claim that was checked again. */
+/* Logs some changes of a claim that was checked again: its boot, and its host CPUs. */
 static void announce_checked(const ReconcileWork *work, const ReconcileEffect *effect)
 {
         const ReconcileAction *action = effect->action;

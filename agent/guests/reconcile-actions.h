@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The actions that claims/reconcile.h decides. reconcile_act() writes to the claim database, within
- * the transaction of the caller (claims_begin_group()). reconcile_announce() logs and announces the
- * change after the commit. Main thread; blocks on the disk. Internal to
- * agent/guests/reconcile.c. */
+/* The actions that claims/reconcile.h decides, except RECONCILE_READ. reconcile_act() writes to the
+ * claim database, within the transaction of the caller (claims_begin_group()). The caller calls
+ * reconcile_announce() after the commit, which logs and announces the change. Main thread; blocks
+ * on the disk. Internal to agent/guests/reconcile.c. */
 
 #include "agent/guests/database.h"
 
