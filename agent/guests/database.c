@@ -4,16 +4,17 @@
  * show that the file was moved away or is damaged. Then the file is closed, and
  * claim_service_tend() opens it again and stores the tree that a new file lacks. A file that
  * rejects a write stays open, and each cycle tries a write. A lock of another process is waited for
- * at most BUSY_USEC. It is an error of the service only while the file is opened or the tree is
- * stored. The member error has the present state: no database, a failed write, or no error. The
- * second half announces changes of claims to the watcher and to the watcher of cards. It also
- * stores new claims, and the vGPU functions and devices of partitions of ended ones, for the facts
- * and for the comparison of claims and guests. They stay until a poll that began later replaces the
- * facts.
+ * at most BUSY_USEC. Such a lock is an error of the service only while the file is opened or the
+ * tree is stored. The member error has the present state: a database that cannot be opened, a
+ * failed write, or no error. The second half announces changes of claims to the watcher and to the
+ * watcher of cards. For the facts and the next comparison it also remembers new, changed and
+ * returned claims, and the vGPU functions and devices of partitions of ended ones. They stay until
+ * a poll that began later replaces the facts.
  *
- * claim_service_check() opens a lost file at once. A step of a cycle must not get another file, so
- * claim_service_note_step() only closes it. A watcher must not even close it, because its caller
- * uses the database. So claim_service_count() sets "lost" for the next claim_service_tend(). */
+ * claim_service_check() and claim_service_note() open a lost file at once. A step of a cycle must
+ * not get another file, so claim_service_note_step() only closes it. A watcher must not even close
+ * it, because its caller uses the database. So claim_service_count() sets "lost" for the next
+ * claim_service_tend(). */
 
 #include "agent/guests/database.h"
 
@@ -124,7 +125,8 @@ static void forget_lost(ClaimService *service, int result)
 }
 
 /* A write that an open file rejects is an error until a write succeeds. Exceptions are a lock of
- * another process, a fault of the caller, and a lack of memory. */
+ * another process, a fault of the caller, a lack of memory, and a lost file, which is only closed.
+ */
 void claim_service_note_step(ClaimService *service, int result, const Error *words)
 {
         forget_lost(service, result);
@@ -152,7 +154,8 @@ static void log_opened(const ClaimService *service, int opened, const Error *err
         }
 }
 
-/* Keeps a copy of the host that the database had when it was opened. */
+/* Keeps a copy of the host that the database had when it was opened. After a failure the copy
+ * before stays. */
 static void remember_tree(ClaimService *service)
 {
         Error error = ERROR_NULL;
@@ -182,9 +185,9 @@ static void note_last_id(ClaimService *service)
                 service->last_id = MAX(service->last_id, list.claims[i]->id);
 }
 
-/* Returns true if there is a Placement that was not read completely since the file was created. A
- * claim database that replaces a lost one does not know the allocations of consumers without a
- * guest. */
+/* Returns true if the file is open, and there is a Placement that was not read completely since the
+ * file was created. A claim database that replaces a lost one does not know the allocations of
+ * consumers without a guest. */
 static bool is_unread(const ClaimService *service)
 {
         bool unread = service->claims && service->settings.with_placement &&
@@ -235,7 +238,8 @@ void claim_service_set_closed(ClaimService *service, const char *reason, const c
         set_rules(service);
 }
 
-/* Opens the file. Passes rules and facts to it, and copies the tree and the last id from it. */
+/* Opens the file, or sets the error. Passes rules and facts to it, copies the tree and the last id
+ * from it, and makes a comparison due. */
 static void open_store(ClaimService *service)
 {
         const ClaimsConfig config = {
@@ -296,7 +300,8 @@ static void try_write(ClaimService *service)
                 claim_service_note_step(service, r, &error);
 }
 
-/* Stores the tree in the database, and sets or clears the error by the result. */
+/* Stores the tree in the database, and sets or clears the error by the result. Closes a lost file.
+ */
 static void store_tree(ClaimService *service)
 {
         Error error = ERROR_NULL;

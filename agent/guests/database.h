@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The claim database as the daemon uses it. It is opened at the start, and every cycle tries again
+/* The claim database as the daemon uses it. It is opened at the start, and each cycle tries again
  * to open it while it is closed.
  *
  * A read-only folder or a full disk must not prevent the agent from reporting the host's inventory.
- * Until the database works, claims are rejected with words. Main thread only; blocks on the disk.
+ * Until the database can be opened and written, new claims are rejected with words. Main thread
+ * only; blocks on the disk.
  *
  * This header declares the functions about the file, and about the tree of the host that claims are
  * fitted to. Polls, answers of Placement and their comparison with the claims are in
@@ -44,7 +45,8 @@ typedef struct ClaimComparison {
         Snapshot *snapshot; /* poll that facts borrows from; NULL before the first */
         Snapshot *guests;   /* poll of the domains alone: the same or a newer one */
         HostFacts facts;
-        DeviceFacts known; /* sizes of vGPUs and cordoned members that facts are made with */
+        DeviceFacts known; /* sizes of vGPUs and withheld members of sets that facts are made with
+                            */
         /* The devices that claims had when they ended after the begin of the poll. The poll can
          * lack the type of a vGPU, and was taken before the partition of the device was left. */
         struct ReleasedDevice {
@@ -92,8 +94,8 @@ typedef struct ClaimService {
                         0: neither */
         const HostFacts *facts;   /* facts of the last poll; NULL: there was none */
         uint64_t n_facts;         /* how often the content of facts was replaced */
-        uint64_t built_usec;      /* CLOCK_REALTIME when this program created an empty database,
-                                     possibly in place of a damaged one; 0: it did not */
+        uint64_t built_usec;      /* CLOCK_REALTIME when this program last created an empty
+                                     database, possibly in place of a damaged one; 0: it did not */
         ProviderTree *remembered; /* the host in the database when it was opened, or NULL; an
                                      operator's ratios are taken from it until Placement answers */
         ProviderTree *tree;       /* host that claims are fitted to; NULL before the first one */
@@ -110,9 +112,10 @@ typedef struct ClaimService {
         bool lost;                  /* replaced or damaged file; claim_service_tend() closes it */
         char *closed, *hint;        /* see claim_service_set_closed(); NULL: none */
         bool tree_is_stored;        /* the database has the tree */
-        bool tree_is_absent;        /* Placement did not have the tree when it was read last */
+        bool tree_is_absent;        /* the last comparison with answers found no tree in Placement,
+                                       and none was published since */
         StringSet locked_consumers; /* consumers that a claim or a healer works on */
-        int64_t last_id;            /* newest claim that was made */
+        int64_t last_id;            /* newest claim that was announced or was in the file */
         uint64_t n_opened;          /* number of attempts to open the file */
         uint64_t n_changes; /* counter that rises when a change of a claim is announced, or a claim
                                is returned to a caller */
@@ -145,8 +148,8 @@ void claim_service_set(ClaimService *service, const ClaimSettings *settings);
  * claim_service_tend() tries again. */
 void claim_service_set_tree(ClaimService *service, const ProviderTree *tree);
 
-/* Rejects new claims with reason, and sets the hint that is added to refusals: see ClaimsRules.
- * Both are copied; NULL: none. */
+/* Rejects new claims with reason (NULL: does not), and sets the hint that is added to refusals
+ * (NULL: none): see ClaimsRules. Both are copied. Without memory the old ones stay. */
 void claim_service_set_closed(ClaimService *service, const char *reason, const char *hint);
 
 /* Sets the name of the host's root provider, once it is known. It is copied. */
@@ -165,9 +168,9 @@ static inline Claims *claim_service_require(ClaimService *service, Error *reterr
  * and dedicated CPUs until then (ClaimsRules.unknown). */
 bool claim_service_is_unread(ClaimService *service);
 
-/* Records that a claim was made or returned to a caller: a poll that began before does not show its
- * guest. If memory is short, nothing is recorded. claim_service_notify() does the same, except for
- * CLAIM_EVENT_REMOVED. */
+/* Records that a claim was made or returned to a caller: a poll that began before might not show
+ * its guest. If memory is short, only n_changes rises. claim_service_notify() does the same, except
+ * for CLAIM_EVENT_REMOVED. */
 void claim_service_touch(ClaimService *service, int64_t claim);
 
 /* Reserves a consumer for one worker at a time: a claim that was read and is not answered yet, or a
@@ -178,12 +181,12 @@ bool claim_service_lock_consumer(ClaimService *service, const Uuid *consumer);
 void claim_service_unlock_consumer(ClaimService *service, const Uuid *consumer);
 
 /* Checks a result of claims.h, after the last use of its data. A file that was moved away or is
- * damaged (-ESTALE, -EUCLEAN) is closed and opened again at once. */
+ * damaged (-ESTALE, -EUCLEAN) is closed, and this call tries to open it again. */
 void claim_service_check(ClaimService *service, int result);
 
 /* Checks a result like claim_service_check(), with the words of a result below 0. A result below 0
  * counts as a write that the disk rejects. It is an error of the service until a write succeeds,
- * and each cycle tries one. -EBUSY, -EINVAL and -ENOMEM are no such error. */
+ * and each cycle tries one. -EBUSY, -EINVAL and -ENOMEM are ignored. */
 void claim_service_note(ClaimService *service, int result, const Error *words);
 
 /* Checks a result like claim_service_note(), but only closes a file that was lost: the next
@@ -191,13 +194,14 @@ void claim_service_note(ClaimService *service, int result, const Error *words);
 void claim_service_note_step(ClaimService *service, int result, const Error *words);
 
 /* Writes an event into the history (claims_note()). Without a database, or if the write fails, the
- * event is only in the journal. */
+ * history lacks the event. */
 void claim_service_record(ClaimService *service, const EventNote *note);
 
 /* Sets the watcher of the changes that claim_service_notify() announces; NULL: none. A pending
- * claim and a write of another process are not announced. It can count and read claims. It must not
- * call claim_service_check() or claim_service_tend(), because its caller uses the database. The
- * callback watch receives a claim after the change, borrowed. */
+ * claim and a write of another process are not announced. The watcher can count and read claims. It
+ * must not call a function that closes the database (claim_service_check(), claim_service_note(),
+ * claim_service_tend()), because its caller uses the database. The callback watch receives a claim
+ * after the change, borrowed. */
 void claim_service_watch(ClaimService *service,
                          void (*watch)(ClaimEvent event, const Claim *claim, void *userdata),
                          void *userdata);
@@ -211,7 +215,8 @@ void claim_service_watch(ClaimService *service,
 void claim_service_watch_cards(ClaimService *service, void (*watch)(void *userdata),
                                void *userdata);
 
-/* Calls that function, because the state of a device that must be cleaned has changed. */
+/* Calls that function, because the state of a device that must be cleaned or of a partition has
+ * changed, or a cordon of one. */
 void claim_service_note_cards(ClaimService *service);
 
 /* Marks the functions of ended claims in the facts, and withholds their devices of partitions.
@@ -219,8 +224,9 @@ void claim_service_note_cards(ClaimService *service);
 void claim_service_mark_released(ClaimComparison *comparison);
 
 /* Announces a change of a claim, which the caller has written, to the watchers, and starts
- * compute-agent-prepare if the change concerns it. Clears an error of an earlier write. claim is
- * borrowed, and has the state after the change; for CLAIM_EVENT_REMOVED also its devices. */
+ * compute-agent-prepare if the claim concerns it (prepare_wanted_note()). Clears an error of an
+ * earlier write. claim is borrowed, and has the state after the change; for CLAIM_EVENT_REMOVED
+ * also its devices. */
 void claim_service_notify(ClaimService *service, ClaimEvent event, const Claim *claim);
 
 /* Sets a function that is called when is_adopting becomes false; NULL: none. It must not use the
