@@ -4,23 +4,24 @@
  * on each action, and then lists and decides again to find the problems that are left. Without
  * actions, the first decision has all problems. An action that fails is a problem of this cycle,
  * unless its claim is gone, and does not stop the others. Only a database that cannot be used, a
- * failed commit, or a lack of memory stops them. If the decision needs answers of Placement, the
- * comparison ends after the actions that need none, and lists no problems. The caller reads the
- * answers, and begins another comparison with them.
+ * failed commit, or a lack of memory outside of an action stops them. If the decision needs answers
+ * of Placement, and the caller asked for their list, the comparison ends after the actions that
+ * need none, and lists no problems. Another comparison with the answers must follow.
  *
- * A first start adopts each guest, which can be thousands. So a comparison takes several turns of
- * the main loop. Several actions are one transaction (act_some()). The results of these actions are
- * logged and announced after the commit, because a crash before the commit undoes all of them.
+ * A first start adopts each guest, which can be thousands. So a comparison can take several turns
+ * of the main loop. Several actions are one transaction (act_some()). The results of these actions
+ * are logged and announced after the commit, because a crash before the commit undoes all of them.
  *
  * Between two turns callers change claims, and a newer poll replaces the guests. So the claims are
- * listed again if one of them changed during the listing, up to LISTINGS_MAX. In a later turn than
- * that of the decision, each action is compared with the present claim and guest. It is left out if
- * the claim has changed or the guest is gone (is_current()). A release is also left out after a
- * newer poll, which can show the guest or its folder, and after the claim was returned to a caller.
- * Then another comparison is due, which decides again. Reasons and evidence of actions are constant
- * texts. The guest of an action is in Seen or in the facts, and a later turn looks it up again. A
- * decision that was made for a new claim database, with all consumers of Placement, marks the
- * database as read if no action failed or was left out. */
+ * listed again if one of them changed or was returned during the listing. From listing LISTINGS_MAX
+ * on, one call lists all. In a later turn than that of the decision, each action is compared with
+ * the present claim and guest. It is left out if the claim has changed in what the action needs, or
+ * the guest is gone (is_current()). A release is also left out after a newer poll, which can show
+ * the guest or its folder, and after the claim was returned to a caller. Then another comparison is
+ * due, which decides again. Reasons and evidence of actions are constant texts. The guest of an
+ * action is in Seen or in the facts, and a later turn looks it up again. After a decision that was
+ * made for a new claim database, with all consumers of Placement, the database is marked as read if
+ * no action failed or was left out. */
 
 #include "agent/guests/reconcile.h"
 
@@ -217,9 +218,10 @@ static void begin_listing(const Turn *turn)
         run->stage = STAGE_LIST;
 }
 
-/* Lists the next claims. The listing starts again if the change of a claim was announced since its
- * begin (ClaimService.n_changes), so that it shows one state. Changes that are not announced, such
- * as that of a pending claim, do not count. From listing LISTINGS_MAX on, one call lists all. */
+/* Lists the next claims. The listing starts again if the change of a claim was announced, or a
+ * claim was returned, since its begin (ClaimService.n_changes), so that it shows one state. Changes
+ * that are not announced, such as that of a pending claim, do not count. From listing LISTINGS_MAX
+ * on, one call lists all. */
 static int list_some(const Turn *turn, Error *reterr)
 {
         ClaimReconcile *run = turn->run;
@@ -274,7 +276,8 @@ static int order_uuids(const void *a, const void *b)
         return uuid_order(a, b);
 }
 
-/* Lists the consumers of RECONCILE_READ, sorted and each once. */
+/* Lists the consumers of RECONCILE_READ, sorted and each once, and whether all of the host are
+ * wanted. */
 static int collect_wanted(const Reconcile *reconcile, ClaimWanted *ret)
 {
         size_t n = 0;
@@ -410,7 +413,7 @@ static void act(const Turn *turn, ReconcileAction *action, ReconcileEffect *effe
                 turn->run->is_outdated = true;
 }
 
-/* Keeps a failure: the first one, or one of the file. */
+/* Keeps a failure: the first one, or the last one of the file. */
 static void note_failure(ClaimReconcile *run, int result, const Error *words)
 {
         if (run->failure == 0 || is_of_file(result))
@@ -440,7 +443,7 @@ static bool has_action(const ClaimReconcile *run)
                run->decided.actions[run->next].type != RECONCILE_READ;
 }
 
-/* Runs actions until one of them cannot use the file, until GROUP_USEC has passed, or until
+/* Runs actions until none is left, one of them cannot use the file, GROUP_USEC has passed, or
  * GROUP_MAX have run. Returns the error of the file, or 0. */
 static int act_group(const Turn *turn, ReconcileEffect *effects, size_t *n)
 {
@@ -531,7 +534,8 @@ static int end_acting(const Turn *turn, ClaimWanted *wanted, Error *reterr)
         return 0;
 }
 
-/* Replaces the problems of the service by those of this comparison. */
+/* Replaces the problems of the service by those of this comparison, and logs the new ones. Without
+ * memory the old ones stay. */
 static int end_check(const Turn *turn, Error *reterr)
 {
         ClaimReconcile *run = turn->run;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Repairs differences between claims and guests: claims/reconcile.h decides, this module acts and
- * logs. Main thread; blocks on the disk. */
+/* Repairs differences between claims and guests: claims/reconcile.h decides, this module acts,
+ * logs, and lists the problems that stay. Main thread; blocks on the disk. */
 
 #include "agent/guests/database.h"
 
@@ -26,8 +26,8 @@ static inline void claim_wanted_done(ClaimWanted *wanted)
         *wanted = (ClaimWanted){ 0 };
 }
 
-/* One comparison, which can take several turns of the main loop. It must end, or be freed, before
- * the service opens another file. */
+/* One comparison, which can take several turns of the main loop. When the service has closed the
+ * file or opened another one, the caller must free it without another turn. */
 typedef struct ClaimReconcile ClaimReconcile;
 
 /* Another turn must follow (claim_reconcile()). CLAIM_RECONCILE_MORE: guests can still lack the
@@ -41,14 +41,15 @@ ClaimReconcile *claim_reconcile_free(ClaimReconcile *run);
 DEFINE_CLEANUP(ClaimReconcile *, claim_reconcile_free);
 
 /* Compares and acts for one turn of some 10 to 20 ms, in which each group of actions is one write
- * to the disk. A decision about many claims can take longer. Returns one of the above until the
- * comparison ends. The caller then calls again from the main loop. order has the facts, without the
- * members that the claims supply. The caller makes order for each call; its answers must stay the
- * same. wanted (NULL, or empty) gets the consumers that must be read first, sorted. Actions that
- * need the answers are left to a second comparison, and so are the problems. Replaces the memory of
- * the service, and at the end of a comparison that needs no answers its problems. Other results are
- * those of claims/claims.h, and end the comparison. An action that fails lets the others run,
- * unless the database cannot be used or a commit failed. Its result is returned at the end. */
+ * to the disk. A decision about many claims can take longer. Returns CLAIM_RECONCILE_MORE or
+ * CLAIM_RECONCILE_CHECKS until the comparison ends. The caller then calls again from the main loop.
+ * order has the facts, without the members that the claims supply. The caller makes order for each
+ * call; its answers must stay the same. wanted (NULL, or empty) gets the consumers that must be
+ * read first, sorted. Actions that need the answers are left to a second comparison, and so are the
+ * problems. Each decision replaces the memory of the service. The end of a comparison that needs no
+ * answers replaces its problems. Other results are those of claims/claims.h, and end the
+ * comparison. An action that fails lets the others run, unless the database cannot be used or a
+ * commit failed. The first such result is returned at the end. */
 int claim_reconcile(ClaimReconcile *run, ClaimService *service, const ReconcileInput *order,
                     ClaimWanted *wanted, Error *reterr);
 
