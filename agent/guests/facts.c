@@ -2,14 +2,15 @@
 
 /* Converts polls to the facts that claims need: devices, PCI functions, vGPU cards, mdevs, NUMA
  * cells, guests, and the folders of Nova. It does so because drivers/ and claims/ do not include
- * each other's headers. Each list of the facts has space for all items of the snapshots, and is
- * filled in one pass. Cells come before domains, because the layout of a domain needs them. PCI
- * functions come before devices, because a device gets the identity of its function. Words of the
+ * each other's headers. Each list of the facts is allocated once, with space for all possible
+ * items. Cells come before domains, because the layout of a domain needs them. PCI functions come
+ * before devices, because a device gets the identity of its function. Words and sets of the
  * configuration are copied, because a reload frees it. The facts also own the identities of PCI
- * functions, and the names and types of vGPU cards. Other texts with a pointer are borrowed from
- * the snapshots. Devices that claims cannot have are left out: functions of a physical network,
- * virtual functions for vGPUs that have no type, as whole functions, sets that contradict another
- * option, and all of [pci] without report_in_placement. */
+ * functions, the vGPU cards, and the layouts of guests. Other texts with a pointer are borrowed
+ * from the snapshots. Devices that claims cannot have are left out: functions of a physical
+ * network, virtual functions for vGPUs that have no type, as whole functions, the devices of sets
+ * that contradict another option, and all of [pci] without report_in_placement. The only failure is
+ * a lack of memory, after which there are no new facts. */
 
 #include "agent/guests/facts.h"
 
@@ -457,9 +458,9 @@ static int add_vcpu(Guest *guest, unsigned vcpu, const CpuSet *pin, LayoutCell *
         return cpu_set_copy(&cpu->cpus, pin);
 }
 
-/* Adds the CPUs of a guest's cell to the parts in which they are. A CPU whose pins are not all in
- * one host cell is added to the part in home, the host cell of the memory. It gets no part if home
- * is NULL, because the memory is not bound to one cell. */
+/* Adds the CPUs of a guest's cell to the parts in which they are. A CPU without pins, or whose pins
+ * are not all in one host cell, is added to the part in home, the host cell of the memory. It gets
+ * no part if home is NULL, because the memory is not bound to one cell. */
 static int add_vcpus(Guest *guest, const DomainCell *from, const HostCell *home, size_t first)
 {
         CPU_SET_FOREACH(vcpu, &from->vcpus) {
@@ -480,7 +481,8 @@ static int add_vcpus(Guest *guest, const DomainCell *from, const HostCell *home,
         return 0;
 }
 
-/* Adds the parts of a cell of the guest. Its memory is rounded up to MiB. */
+/* Adds the parts of a cell of the guest. Its memory is rounded up to MiB, but down in parts that
+ * share it. */
 static int add_guest_cell(Guest *guest, const DomainCell *from)
 {
         uint64_t memory_mb = from->memory_kib / 1024 + (from->memory_kib % 1024 > 0);
@@ -553,8 +555,8 @@ static int make_of_cells(const SnapshotDomain *domain, const HostFacts *facts,
  *
  * A guest's CPU is in the host cell that has all host CPUs on which it can run. Otherwise it is in
  * the single host cell that the memory of its guest cell is bound to. If there is no such cell
- * either, the CPU is in none, as in Nova. A CPU that can run on any host CPU has no entry in cpus.
- * Memory is in the single cell that it is bound to, otherwise in the cells of its CPUs, in
+ * either, the CPU is in none, as in Nova. A guest's CPU that can run on any host CPU has no entry
+ * in cpus. Memory is in the single cell that it is bound to, otherwise in the cells of its CPUs, in
  * proportion to their number, rounded down. Memory of CPUs that are in no cell is in none either. A
  * guest's cell that is spread over host cells therefore becomes one part for each of them. A guest
  * without cells counts as one cell. A CPU is dedicated if it is pinned to one host CPU, and that
@@ -603,8 +605,8 @@ int claim_facts_make_domain(const SnapshotDomain *domain, const HostFacts *facts
         return make_layout(domain, facts, &ret->layout);
 }
 
-/* Adds the host CPUs of a running guest. A guest that does not run has host CPUs only by its claim,
- * because several guests can be defined for the same CPUs. */
+/* Adds the dedicated host CPUs that a running guest holds. A guest that does not run has them only
+ * by its claim, because several guests can be defined for the same CPUs. */
 static int add_guest_cpus(const SnapshotDomain *domain, const Layout *layout, HostFacts *facts)
 {
         if (domain->state == DOMAIN_SHUTOFF)
