@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Decides when claims and guests are compared, and with which inputs. A comparison is due once for
- * each poll that a cycle takes, and after a request or a failure. It is due again if the first one
- * needs answers of Placement, and if an action was left out because its claim or guest had changed.
- * It begins only while the database is open and has the host's tree. A database that is closed
- * during a comparison ends it, and it is due again. Placement's answers count for one comparison
- * alone, so they are freed at its end. Claims that were made or returned since the begin of the
- * poll are remembered until a poll that began later. The present poll can have missed their guests.
+ * each poll that a cycle takes, and after a request, a failure, new settings or the opening of the
+ * database. It is due again if it needs answers of Placement, and if an action was left out because
+ * its claim or guest had changed. It begins only while the database is open and has the host's
+ * tree. A database that is closed during a comparison ends it, and it is due again. Placement's
+ * answers count for one comparison alone, so they are freed at its end. Claims that were made or
+ * returned since the begin of the poll are remembered until a poll that began later. The present
+ * poll can have missed their guests.
  *
- * A ComparisonRun is one comparison, with answers or without. With answers it runs through these
- * states: the allocations of providers are read (read_held()), the first comparison finds the
- * consumers to read (continue_run()), they are read, and the second comparison uses the answers.
- * Each state is skipped if it has nothing to read. A comparison that does not read has only the
- * first one. On a host without Placement, claims that expired end after it. A comparison takes
- * several turns of the main loop, with calls in between.
+ * A ComparisonRun is one or two comparisons, of which the second one has answers. If it can read,
+ * it runs through these states: the allocations of providers are read (read_held()), the first
+ * comparison finds the consumers to read (continue_run()), they are read, and the second comparison
+ * uses the answers. Each state is skipped if it has nothing to read. A run that does not read has
+ * only the first comparison. On a host without Placement, claims that expired end after it. A
+ * comparison can take several turns of the main loop, with calls in between.
  *
  * Times of claims are wall-clock times. When that clock is set by at least CLOCK_JUMP_MIN_USEC,
- * expiry times of claims and times in the memory of comparisons are moved by the same distance. So
- * each claim expires after about its full time. The begin of a poll is known by CLOCK_MONOTONIC,
- * and gets its wall-clock time from the present clock. A jump while the agent does not run is not
- * noticed. An expiry time that the database refuses to move is not moved later. */
+ * expiry times of unconfirmed claims and times in the memory of comparisons are moved by the same
+ * distance. So each claim expires after about its full time. The begin of a poll is known by
+ * CLOCK_MONOTONIC, and gets its wall-clock time from the present clock. A jump while the agent does
+ * not run is not noticed. An expiry time that the database refuses to move is not moved later. */
 
 #include "agent/guests/comparison.h"
 
@@ -48,8 +49,8 @@ typedef struct ClockJump {
         uint64_t gap_usec;  /* time since the last look */
 } ClockJump;
 
-/* Compares the clocks with the last look, and stores them. Returns a jump of 0 at the first
- * look. */
+/* Compares the clocks with the last look, and stores them. Returns a jump of 0 at the first look,
+ * and for a smaller change than CLOCK_JUMP_MIN_USEC. */
 static ClockJump look_at_clocks(ClaimComparison *comparison)
 {
         uint64_t real_usec = clock_usec(CLOCK_REALTIME), boot_usec = clock_usec(CLOCK_BOOTTIME);
@@ -116,9 +117,9 @@ static void note_expired(ClaimService *service, uint64_t ended_usec)
         }
 }
 
-/* Moves the expiry of claims with the clock, so that each one expires the same time after its
- * creation. A claim that was made after the last look usually has times of the new clock. It is
- * moved only if its time of creation is from before the jump. */
+/* Moves the expiry of unconfirmed claims with the clock, so that each one expires the same time
+ * after its creation. A claim that was made after the last look usually has times of the new clock.
+ * It is moved only if its time of creation is from before the jump. */
 static void move_expiry(ClaimService *service, const ClockJump *jump)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };
@@ -268,7 +269,7 @@ static bool set_polls(ClaimService *service, const Snapshot *snapshot, const Sna
         return true;
 }
 
-/* A poll is compared again if the settings or the cordoned members of sets changed since its facts
+/* A poll is compared again if the settings or the withheld members of sets changed since its facts
  * were made. */
 void claim_service_set_snapshot(ClaimService *service, const Snapshot *snapshot,
                                 const DeviceFacts *known)
@@ -303,7 +304,7 @@ static bool is_away(const ClaimComparison *comparison, const Uuid *guest)
         return false;
 }
 
-/* A guest that is shut off counts only if no other host has it. */
+/* A guest that is shut off counts only if no other host has it, and not with started_only. */
 bool claim_service_has_guest(ClaimService *service, const Uuid *consumer)
 {
         const HostDomain *domain =
@@ -413,8 +414,8 @@ static bool has_follower(ClaimService *service)
         return false;
 }
 
-/* Returns true if a comparison is due, a claim follows another writer, and the providers changed
- * since their allocations were read last. */
+/* Returns true if a comparison is due, a claim follows another writer, and the stamp of the
+ * providers is not that of the last read. Stores the stamp if no claim follows. */
 static bool wants_held(ClaimService *service, uint64_t stamp)
 {
         /* A new database gets a complete read, which includes these allocations. So they are not
@@ -496,8 +497,8 @@ static void set_adopting(ClaimService *service, bool is_adopting)
                 service->adopted(service->adopted_userdata);
 }
 
-/* Ends the running comparison. If it was not completed, it is due again, and so is the read of the
- * providers' allocations. */
+/* Ends the running comparison, if one runs, and frees its answers. If it was not completed, it is
+ * due again, and so is the read of the providers' allocations. */
 static void end_run(ComparisonRun *run, bool completed)
 {
         ClaimComparison *comparison = &run->service->comparison;
