@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Finds, creates and replaces the file compute_id. A Found collects the first file and its uuid
- * while the folders are searched; every further copy must agree. The rules of the search and of the
- * content follow Nova's, so that Nova and the agent read the same uuid. A file that Nova accepts
- * and this reader does not (parse_uuid()) is an error.
+ * while the folders are searched; each further copy that is found must agree. The rules of the
+ * search and of the content follow Nova's, so that Nova and the agent read the same uuid. A file
+ * that Nova accepts and this reader does not (parse_uuid()) is an error.
  *
  * A file is written under another name and synced. A new file is then linked to its own name; the
  * replacement of an old one is renamed. So no reader finds half of it. If two processes create the
- * file at the same moment, the file system refuses one of them. */
+ * file at the same moment, the file system refuses one of them. That one takes the uuid of the
+ * other (identity_load()), or fails (identity_replace()). */
 
 #include "agent/state/identity.h"
 

@@ -6,10 +6,11 @@
  *
  * The file is searched in the folder of every configuration file that was read, then in the state
  * folder. All these copies must agree. If none of these folders has it, the file of Nova's state
- * folder counts. If there is none at all, the agent creates one in the state folder. The new file
- * is synced to disk under another name and then linked to its own. So the creation never overwrites
- * an existing file, and no reader finds half of one. If two processes create it, the second one
- * takes the uuid of the first. Only identity_replace() replaces a file. */
+ * folder counts. If there is none at all, identity_load() creates one in the state folder. The new
+ * file is synced to disk under another name and then linked to its own. So the creation never
+ * overwrites an existing file, and no reader finds half of one. If two processes create it with
+ * identity_load(), the second one takes the uuid of the first. Only identity_replace() replaces a
+ * file. */
 
 #include "base/error.h"
 #include "base/uuid.h"
@@ -32,6 +33,6 @@ int identity_find(const Config *config, Uuid *ret, char **ret_path, Error *reter
 /* Writes this uuid as the uuid of this host, only in the state folder. If the first file of the
  * search is in another folder, it belongs to the operator or to Nova, and the result is -EEXIST
  * with words. Likewise if another process has just created the file. An old file is replaced in one
- * step. Other errors are those of identity_load(). dry_run: only checks whether the file can be
- * replaced or created. */
+ * step. Other errors are those of identity_load(). dry_run: only searches, and does not check
+ * whether the state folder can be written. */
 int identity_replace(const Config *config, const Uuid *uuid, bool dry_run, Error *reterr);
