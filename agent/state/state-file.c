@@ -6,11 +6,11 @@
  * the old file.
  *
  * A file with content that cannot be used is set aside as PATH.corrupt, or removed if the rename
- * fails. So the daemon starts without it, and the operator can still examine a file that was set
- * aside. A dry run leaves it. A file that cannot be read stays, and the caller gets the error,
- * which differs from that of a damaged file. SUFFIX must be unique if two processes can write the
- * file at the same time. The lock of the state folder, which is also taken here, prevents that for
- * all files of the daemon, but not for compute_id. */
+ * fails, and the caller gets -EBADMSG. So the next read finds no file, and the operator can still
+ * examine a file that was set aside. A dry run leaves it. A file that cannot be read stays, and the
+ * caller gets the error of the read. SUFFIX must be unique if two processes can write the file at
+ * the same time. The lock of the state folder, which is also taken here, prevents that for all
+ * files of the daemon in that folder, but not for compute_id. */
 
 #include "agent/state/state-file.h"
 
@@ -124,8 +124,8 @@ int state_file_write(const char *path, const json_t *json, Error *reterr)
         return r < 0 ? error_setf(reterr, r, "Cannot write %.120s: %s", path, strerror(-r)) : 0;
 }
 
-/* Renames a file that cannot be used, or removes it if that fails, so that the next write
- * succeeds. Does nothing if memory is short. */
+/* Renames a file that cannot be used, or removes it if that fails, so that the next read finds
+ * none. Does nothing if memory is short. */
 static void set_aside(const char *path)
 {
         _cleanup_free_ char *aside = text_format("%s.corrupt", path);

@@ -2,8 +2,8 @@
 #pragma once
 
 /* Reads and writes small files, most of them JSON in [agent] state_dir, and locks this folder. A
- * file is written as a whole, so a reader after any crash finds the old text or the new one. All
- * functions block on the disk. */
+ * file is written as a whole, so a reader after any crash finds the old text or the new one. A file
+ * with other content is set aside when it is read. All functions block on the disk. */
 
 #include <jansson.h>
 #include <sys/types.h>
@@ -11,16 +11,17 @@
 #include "base/error.h"
 
 /* Writes json to PATH.new with mode 0600, syncs it, renames it and syncs the folder. Returns 0 if
- * the new file is in force, as state_file_put() does, or a negative errno with words. The old file
- * is then unchanged. */
+ * the new file is in force, as state_file_put() does, or a negative errno with words. After a
+ * failure the old file is unchanged. */
 int state_file_write(const char *path, const json_t *json, Error *reterr);
 
 /* Reads a JSON object whose member "format" equals format; the caller owns it. Returns -ENOENT
  * without words if there is no file. Another content gives -EBADMSG with words, and the file is
- * renamed to PATH.corrupt (over an older one), or removed if that fails. The same happens if the
- * memory ends inside of a string (json_parse()). The file stays if memory is too short for that, if
- * the folder cannot be written, or if read_only (--dry-run). Other errors, also -ENOMEM and those
- * for a file above 16 MiB, are a negative errno with words, and the file stays. */
+ * renamed to PATH.corrupt (over an older one), or removed if the rename fails. The same happens if
+ * the memory ends inside of a string (json_parse()). The file stays nevertheless if memory is too
+ * short for the rename, if the folder cannot be written, or if read_only (--dry-run). Other errors,
+ * also -ENOMEM and those for a file above 16 MiB, are a negative errno with words, and the file
+ * stays. */
 int state_file_read(const char *path, const char *format, bool read_only, json_t **ret,
                     Error *reterr);
 
