@@ -4,7 +4,7 @@
  * First, a device of a claim or a guest that has a section [device_clean NAME] but no row gets one:
  * its section is new, or the guest came while the agent was down. So does a device that Nova
  * reserved after one_time_use. Then, for each row that was there before, the facts are collected
- * and its step is made. An error ends the look: the next one continues.
+ * and its step is made. An error ends the look, and the next one starts from the beginning.
  *
  * Order of the writes: a device is cordoned before its row says "failed", and a row is deleted
  * before the tree offers the device. A crash in between repeats the step: the program's result

@@ -119,7 +119,7 @@ int partitions_check_claim(const ClaimService *service, const Claim *claim, Erro
         return r;
 }
 
-/* Adds the sentence about an entry that no guest can use. */
+/* Adds the sentence about an entry (partitions_describe()). */
 static int describe_entry(const PartitionEntry *entry, json_t *array)
 {
         char devices[512] = "";

@@ -32,9 +32,9 @@ int partition_list_left(const HostConfig *config, const PartitionRecord *record,
  * /run, adds none. Blocks on the disk. -ENOMEM. */
 int partitions_list_left(ClaimService *service, const HostConfig *config, StringSet *ret);
 
-/* Adds one sentence, without a full stop, for each partition in the record that no guest can use
- * now: its unit runs or has failed, or it waits for one. A record that cannot be read adds none.
- * Blocks on the disk. -ENOMEM. */
+/* Adds one sentence, without a full stop, for each partition in the record that is not active,
+ * whose unit has failed, or that waits. A record that cannot be read adds none. Blocks on the disk.
+ * -ENOMEM. */
 int partitions_describe(const ClaimService *service, json_t *array);
 
 /* The watch of the record. A change of the devices that no claim can get begins a cycle, and so

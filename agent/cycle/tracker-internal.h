@@ -59,7 +59,7 @@ struct Tracker {
         int64_t generations;   /* sum of the generations of Placement's tree at the end of the last
                                   cycle with Placement */
         Retirement retirement;
-        uint64_t n_begun; /* number of cycles that have begun */
+        uint64_t n_begun; /* number of cycles that have begun, and of calls of tracker_dismiss() */
         CycleWaiter *waiters;
         size_t n_waiters, n_waiters_allocated;
         TrackerStatus status;

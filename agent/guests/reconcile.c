@@ -69,7 +69,7 @@ typedef enum Stage {
 
 struct ClaimReconcile {
         Stage stage;
-        bool is_check;    /* the second decision, which only finds problems */
+        bool is_check;    /* all actions were run: the last decision has the problems */
         bool is_later;    /* the decision was made in an earlier turn than this one */
         bool is_outdated; /* an action was left out, so another comparison is due */
         unsigned n_listings;
@@ -81,7 +81,7 @@ struct ClaimReconcile {
         size_t next;      /* index of the next action */
         ReconcileProblems found;
         EventList released; /* ReconcileWork.released of the last group of actions */
-        int failure;        /* the first failure of an action, with its words; 0: none */
+        int failure;        /* the failure to return, with its words (note_failure()); 0: none */
         Error words;
 };
 

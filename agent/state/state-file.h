@@ -3,7 +3,7 @@
 
 /* Reads and writes small files, most of them JSON in [agent] state_dir, and locks this folder. A
  * file is written as a whole, so a reader after any crash finds the old text or the new one. A file
- * with other content is set aside when it is read. All functions block on the disk. */
+ * whose content cannot be used is set aside when it is read. All functions block on the disk. */
 
 #include <jansson.h>
 #include <sys/types.h>
