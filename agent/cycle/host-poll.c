@@ -26,7 +26,7 @@
 struct HostPoll {
         Driver *driver;
         sd_event_source *driver_source;
-        sd_event_source *patience_timer; /* on from a request to its result or its end */
+        sd_event_source *patience_timer; /* on from a request to its result or its timeout */
         uint64_t patience_usec;
         uint64_t asked_usec; /* CLOCK_MONOTONIC of the last request */
         Snapshot *snapshot;

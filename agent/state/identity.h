@@ -33,6 +33,6 @@ int identity_find(const Config *config, Uuid *ret, char **ret_path, Error *reter
 /* Writes this uuid as the uuid of this host, only in the state folder. If the first file of the
  * search is in another folder, it belongs to the operator or to Nova, and the result is -EEXIST
  * with words. Likewise if another process has just created the file. An old file is replaced in one
- * step. Other errors are those of identity_load(). dry_run: only searches, and does not check
+ * step. Other errors are those of identity_load(). dry_run: writes nothing, and does not check
  * whether the state folder can be written. */
 int identity_replace(const Config *config, const Uuid *uuid, bool dry_run, Error *reterr);
