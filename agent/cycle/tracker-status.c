@@ -123,10 +123,19 @@ static void note_back(TrackerStatus *status)
                 log_event(LOG_NOTICE, MESSAGE_PLACEMENT_BACK, NULL, "Placement can be used again.");
 }
 
+void tracker_status_copy_unread(const TrackerStatus *status, Error *error)
+{
+        if (status->device_error.code)
+                *error = status->device_error;
+        else if (status->part_error.code)
+                *error = status->part_error;
+}
+
 Error tracker_status_why_unequal(const TrackerStatus *status, bool runs)
 {
-        Error error = status->device_error.code ? status->device_error : status->part_error;
+        Error error = ERROR_NULL;
 
+        tracker_status_copy_unread(status, &error);
         if (status->reshape_needed)
                 error_setf(
                         &error, EAGAIN, "The tree must change shape under running guests. %s",

@@ -91,6 +91,11 @@ class TestObserve(NovaCase):
         self.set_nova(agent, 'none')
         self.assertEqual(len(self.sends(mark)), 2, self.sends(mark))
 
+    def test_a_part_of_the_host_that_is_unread_fails_the_sync(self):
+        agent = self.start_published()
+        self.set_nova(agent, 'observe', libvirt={'images_type': 'rbd', 'images_rbd_pool': 'none', 'images_rbd_ceph_conf': '/nonexistent'})
+        self.assertIn('images_type = rbd', self.refused(agent, 'sync'))
+
     def test_a_reshape_is_shown_and_not_done(self):
         agent = self.start_published()
         guest = self.libvirtd.start_guest('good', memory_mib=40, vcpus=2)
