@@ -93,8 +93,8 @@ void tracker_status_note_left(TrackerStatus *status, uint64_t n_requests);
 /* Notes whether Placement permits reshapes. Logs a change to RESHAPER_FORBIDDEN. */
 void tracker_status_note_access(TrackerStatus *status, ReshaperAccess access);
 
-/* Stores in error why a part of the host, or a device, is not reported. Leaves error as it is if all
- * is reported. */
+/* Stores in error why a part of the host, or a device, is not reported. Leaves error as it is if
+ * all is reported. */
 void tracker_status_copy_unread(const TrackerStatus *status, Error *error);
 
 /* Returns why Placement is not equal to the host even if no request is left to send: the shape, or
