@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Prints claims and their history: the list of "claims", one claim of "show" and "claim", the
- * guests of "who", "claims --problems", "explain" and "history". All functions are pure, except
- * that they write to the page's output and use the time zone.
+ * guests of "who" and "drain", "claims --problems", "explain" and "history". All functions are
+ * pure, except that they write to the page's output and use the time zone.
  *
  * A list has one line for each provider of a claim, and the table cells about the whole claim are
  * in its first line. View decides the columns of a list by the width of the terminal, the content,
@@ -173,8 +173,9 @@ static void print_beyond_domains(const json_t *claims, CtlPage *page)
                 fputs(".\n", page->output);
 }
 
-/* Prints a line for each guest that has the sought device, and no claim with it. Without the member
- * "next_start" the guest has no claim at all, and its devices do not matter. */
+/* Prints a line for each guest of the document (ctl/print/filter.h). One with "next_start" has the
+ * sought device, but no listed claim. The member is true if only its persistent definition has the
+ * device. One without "next_start" has no claim at all, and perhaps not the device. */
 static void print_guests(const json_t *guests, CtlPage *page)
 {
         const json_t *guest;
