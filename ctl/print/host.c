@@ -5,9 +5,10 @@
  *
  * Each table has its own function and is left out if the snapshot has no such items. Most kinds of
  * devices are left out unless the style has "all". They are left out even if the configuration
- * gives them to guests, for example an NVMe disk. If no device is shown, the title of the table
- * remains. A line below the table counts the others if the style has a legend. A device with
- * several mdev types has a line for each type. */
+ * gives them to guests, for example an NVMe disk. With a legend each table has a title, which
+ * remains if no device is shown, and a line below the devices counts those that are left out. A
+ * device with several mdev types has a line for each type. The first one shares the line of the
+ * device, except for a physical function. */
 
 #include "ctl/print/host.h"
 
@@ -73,8 +74,8 @@ static char *format_cell_cpus(const SnapshotCell *cell)
         return cpu_set_format(&set);
 }
 
-/* Formats the huge pages: "1024 × 2 MiB, 4 × 1 GiB". Smaller pages than 1 MiB are the ordinary
- * ones. Returns NULL if memory ran out; the caller frees. */
+/* Formats the huge pages: "1024 × 2 MiB, 4 × 1 GiB". Leaves out pages smaller than 1 MiB, and sizes
+ * without a page. Returns NULL if memory ran out; the caller frees. */
 static char *format_pages(const SnapshotCell *cell, bool utf8)
 {
         _cleanup_free_ char *text = NULL;
