@@ -4,8 +4,8 @@
  * is an empty text or 0, so that printers need no checks. The exception is
  * ctl_json_read_document(), which checks the format of a reply.
  *
- * Printing escapes all characters that are not ASCII on a terminal, because names in a document can
- * come from guests. Limit: sums of amounts saturate at INT64_MAX. */
+ * On a terminal ctl_json_print() escapes all characters that are not ASCII, because names in a
+ * document can come from guests. Limit: sums of amounts saturate at INT64_MAX. */
 
 #include "ctl/print/json.h"
 
