@@ -120,8 +120,8 @@ static int explain_no_findings(const json_t *document, const char *consumer, Err
                           ctl_json_text(held, "guest"));
 }
 
-/* Asks a person before the allocations of a consumer are removed. Returns 0 without a question if
- * none is necessary. */
+/* Asks a person before the allocations of a consumer are removed. Asks nothing and returns 0 if
+ * ctl_must_ask() is false; otherwise returns as ctl_ask(). */
 static int ask_for_consumer(Ctl *ctl, const char *consumer, Error *reterr)
 {
         char question[CTL_TEXT_MAX];
