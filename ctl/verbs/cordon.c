@@ -81,7 +81,8 @@ static int verb_uncordon(Ctl *ctl, Error *reterr)
         return change(ctl, "Uncordon", NULL, reterr);
 }
 
-/* Keeps only the claims of a device or provider, and adds the guests that have it without one. */
+/* Keeps only the claims of a device or provider. Adds the guests that have it, now or at their next
+ * start, or might have it, without such a claim (ctl_claims_keep()). */
 static int keep_device(Ctl *ctl, const char *name, const json_t *host, json_t *claims,
                        Error *reterr)
 {
@@ -91,7 +92,8 @@ static int keep_device(Ctl *ctl, const char *name, const json_t *host, json_t *c
         return r < 0 ? r : ctl_claims_keep(claims, host, tree, name, reterr);
 }
 
-/* Prints that nothing is left. A driver without a hypervisor knows only guests with a claim. */
+/* Prints that nothing is left. A driver other than libvirt knows only guests with a claim. With
+ * such a driver the text mentions only claims, and says that other guests are unknown. */
 static void print_drained(Ctl *ctl, const json_t *host)
 {
         const char *driver = ctl_json_text(host, "driver");
@@ -162,8 +164,8 @@ static int call_retire(Ctl *ctl, const char *method, json_t **ret, Error *reterr
         return ctl_call_document(ctl, method, CORDON_TIMEOUT_USEC, RETIRE_FORMAT, ret, reterr);
 }
 
-/* Prints the providers that would be removed, without the legend, which says that "computectl
- * retire" removes them: the question follows. */
+/* Prints the providers that would be removed. Leaves out the legend, which tells the operator to
+ * run "computectl retire": this command already runs, and asks next. */
 static void print_removals(const json_t *document, CtlPage *page)
 {
         bool legend = page->style.legend;
