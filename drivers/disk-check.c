@@ -7,7 +7,8 @@
  *
  * DiskCheck is shared: each driver that uses it and the running thread own a reference. At most one
  * thread runs for a DiskCheck. An answer that comes after the poll thread stopped waiting stays in
- * "facts" until the next run. good_bytes changes only after a check without disk_error.
+ * "facts". The next run returns it, unless its own answer comes in time. good_bytes changes only
+ * after a check without disk_error.
  *
  * Tests: tests/unit/drivers/test-disk-check.c */
 
@@ -43,10 +44,12 @@ struct DiskCheck {
         unsigned
                 n_references; /* atomic: one for each driver that uses it, and one for the thread */
         char *path;           /* [DEFAULT] instances_path; "": none */
-        /* Names of the Ceph pool; the texts are owned. pool is NULL if the disks are not in a Ceph
-         * pool that this check measures. Only the thread uses the answer in it. */
+        /* Names of the Ceph pool, owned, and the latest answer of its cluster, which rbd_read()
+         * keeps there: only the thread uses this answer. pool is NULL if the disks are not in a
+         * Ceph pool that this check measures. */
         RbdPool rbd;
-        uint64_t good_bytes;  /* last size without error; used by disk_check_run() only */
+        uint64_t good_bytes;  /* last size without an error, which disk_check_run() returns with
+                                 disk_error, and only it uses; 0: none yet */
         pthread_mutex_t lock; /* guards the members below */
         pthread_cond_t changed;
         bool running;
@@ -138,7 +141,7 @@ static int read_folders(const char *path, Uuid **ret, size_t *ret_n, Error *rete
         return 0;
 }
 
-/* The thread: these functions can hang for ever */
+/* The thread: measure_files() and gather() can hang for ever */
 
 /* Reads the size of the file system, in bytes. A size above 64 bits becomes INT64_MAX, which
  * Placement cannot hold either. */
