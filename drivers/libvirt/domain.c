@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Parses the elements of a domain that name a part of the host. There are two groups: the CPUs and
- * memory of the guest, and its devices. The lists have limits. The limit of devices also limits the
- * time, because each PCI device is compared with the others. The function domain_set_config() adds
- * parts of the persistent definition to a running domain: the devices that only this definition
- * has, the CPUs of its pins to a single CPU, and those of its emulator and I/O threads.
+ * memory of the guest, and its devices. The function domain_set_config() adds parts of the
+ * persistent definition to a running domain: the devices that only this definition has, the CPUs of
+ * its pins to a single CPU, and those of its emulator and I/O threads.
  *
- * Elements for a guest's cell that does not exist are ignored. An element that is read and
- * malformed fails the domain (-EBADMSG).
+ * An element that is read and malformed fails the domain (-EBADMSG), as does a list above its
+ * limit. The limit of devices also limits the time, because each PCI device is compared with the
+ * others. Elements for a guest's cell that does not exist are ignored, as are PCI addresses with
+ * numbers that PCI does not have.
  *
  * Tests: tests/unit/drivers/libvirt/test-domain.c */
 
@@ -231,7 +232,8 @@ static int add_mdev(const XmlNode *address, Reader *reader, Error *reterr)
         return 0;
 }
 
-/* Adds an address once. Skips addresses that do not fit (xml_pci_address()). */
+/* Adds an address once. Skips one whose numbers are too large for a PCI address, for example with a
+ * domain of more than 16 bits. */
 static int add_pci(const XmlNode *node, Reader *reader, Error *reterr)
 {
         SnapshotDomain *domain = &reader->domain;
@@ -275,7 +277,7 @@ static int read_hostdevs(const XmlNode *devices, Reader *reader, Error *reterr)
         return 0;
 }
 
-/* Reads network interfaces that are host devices. A USB device can be one, too. */
+/* Reads network interfaces that are host devices, except USB devices. */
 static int read_interfaces(const XmlNode *devices, Reader *reader, Error *reterr)
 {
         XML_FOREACH(interface, devices, "interface") {
