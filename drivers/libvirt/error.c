@@ -115,7 +115,7 @@ bool libvirt_error_is_unsupported(void)
 {
         int code = virGetLastErrorCode();
 
-        /* libvirt reports unsupported flags as an invalid argument */
+        /* VIR_ERR_INVALID_ARG counts too, because libvirt reports unsupported flags with it. */
         return code == VIR_ERR_NO_SUPPORT || code == VIR_ERR_ARGUMENT_UNSUPPORTED ||
                code == VIR_ERR_CONFIG_UNSUPPORTED || code == VIR_ERR_OPERATION_UNSUPPORTED ||
                code == VIR_ERR_INVALID_ARG;
