@@ -41,7 +41,8 @@
  * the cache, so the next poll lists the devices again. A failed lookup by name does not, so a later
  * poll looks the device up again. A failed listing, a broken connection and a lack of memory end
  * the poll. Mdevs that sysfs no longer has are removed at the end, if their parent is a PCI
- * function. Facts that only sysfs has are added to each copy. */
+ * function. Facts that only sysfs has are added to each copy. If those about vGPUs cannot be read,
+ * the device stays, and there is a problem. */
 
 /* The state of one poll of devices. */
 typedef struct DevicePoll {
@@ -244,9 +245,10 @@ static int poll_devices(virConnectPtr connection, PollCache *cache, bool known, 
 /* Domains
  *
  * One call lists the domains and whether each one runs. Further calls are necessary for a domain
- * that the cache lacks, or has in another state, or whose turn it is (poll_cache_begin()). A domain
- * that does not run needs one call. A running one needs three: its state, its live definition and
- * its persistent one. If it is only its turn, one call reads its persistent definition again. The
+ * that the cache lacks, or has in another state, or whose turn it is. A poll of guests is the turn
+ * of all domains, and any other poll that of the next POLL_CACHE_REFRESH_MAX ones. A domain that
+ * does not run needs one call. A running one needs three: its state, its live definition and its
+ * persistent one. If it is only its turn, one call reads its persistent definition again. The
  * listing does not show that a domain is paused or resumed, but an event removes it from the cache.
  * A domain that vanishes after the listing is skipped. */
 
