@@ -8,10 +8,11 @@
  * A function that cannot have changed since the last poll is copied from it, unless another device
  * is at its address (SnapshotDevice.inode). A bad file leaves out its device, or only its type or
  * its facts about vGPUs, and adds a problem. An unreadable VPD leaves out only the serial number,
- * and is a problem only if serials_needed. An unreadable serial number of an NVMe controller is
- * never one. A device that vanishes during the poll is skipped. A file that gives EIO counts as
- * missing, except those about vGPUs. The poll fails if the PCI functions or the mdevs cannot be
- * listed. Text from devices is shortened and sanitized.
+ * and is a problem only if serials_needed. For an NVMe controller without one in its VPD a file of
+ * its driver is read; it is no problem if that cannot be read. A device that vanishes during the
+ * poll is skipped. A file that gives EIO counts as missing, except those about vGPUs. The poll
+ * fails if the PCI functions or the mdevs cannot be listed. Text from devices is shortened and
+ * sanitized.
  *
  * Tests: tests/unit/drivers/linux/test-reader.c */
 
@@ -596,8 +597,9 @@ int linux_read_devices(LinuxReader *reader, Error *reterr)
         DeviceReader devices = { .reader = reader, .snapshot = reader->snapshot };
         int r;
 
-        /* The mdevs come before the numbers of further ones, see sysfs_drop_ended_mdevs(). One that
-         * begins in between is missing, and a later poll shows it. */
+        /* The mdevs are listed before available_instances of their parents is read, as
+         * sysfs_drop_ended_mdevs() needs it. An mdev that begins in between is missing, and a later
+         * poll shows it. */
         if ((r = poll_functions(&devices, reterr)) < 0 || (r = poll_vdpa(&devices, reterr)) < 0 ||
             (r = poll_mdevs(&devices, reterr)) < 0 || (r = poll_mdev_parents(&devices, reterr)) < 0)
                 return r;
