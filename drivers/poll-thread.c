@@ -4,9 +4,9 @@
  *
  * The main thread sets "requested" of a Poller under its lock and writes to the order eventfd. The
  * virt thread sleeps until that eventfd, or the descriptor of the source, is readable. It serves
- * the first Poller of its list until that one is stopped, or until its eventfd fails; the others
- * wait. The list changes under the lock of the VirtThread, and only the thread removes the first
- * Poller.
+ * the first Poller of its list until that one is stopped, or until poll() or its eventfd fails; the
+ * others wait. The list changes under the lock of the VirtThread, and only the thread removes the
+ * first Poller.
  *
  * Each driver owns a reference to its Poller and to the VirtThread. The thread owns one to itself,
  * and one to each Poller of the list. To free the last driver of a thread, driver_free() waits at
@@ -210,7 +210,9 @@ static Poller *poller_unref(Poller *poller)
         return NULL;
 }
 
-/* Waits for an order. Until then it forwards the events that the source reports between polls. */
+/* Waits until order_fd is written, and resets it. Until then forwards the events that the source
+ * reports between polls. Does not check whether a poll or a stop is requested: wait_for_order()
+ * does. Returns 0, or a negative errno of poll() or of the eventfd. */
 static int wait_for_word(const Poller *poller)
 {
         struct pollfd fds[] = { { .fd = poller->order_fd, .events = POLLIN },
