@@ -39,8 +39,8 @@ static int read_number(const char **text, uint64_t *ret)
         return 0;
 }
 
-/* Multiplies the size by its unit. All units are powers of 1024, and the longest match is first.
- * Without a unit *text stays. Returns -EINVAL for an overflow. */
+/* Multiplies the size by its unit. All units are powers of 1024. The table has longer names first,
+ * because "K" also begins "KIB". Without a unit *text stays. Returns -EINVAL for an overflow. */
 static int read_size_unit(const char **text, uint64_t *size)
 {
         static const struct {
@@ -66,8 +66,9 @@ static const char *skip_blanks(const char *c)
         return c + strspn(c, " \t\n");
 }
 
-/* Parses "KEY:NUMBER" and the comma after it. Returns -ENOENT for another key or one without a
- * colon, -EINVAL for a malformed number or a comma at the end, which oslo.config refuses, too. */
+/* Parses "KEY:NUMBER" and the comma after it. Returns -EINVAL for a malformed number or a comma at
+ * the end, which oslo.config refuses, too. Returns -ENOENT for another key or one without a colon:
+ * huge_pages_parse_reserve() then tries the next key, and returns -EINVAL if none is left. */
 static int read_part(const char **text, const char *key, uint64_t *ret)
 {
         size_t n = strlen(key);
