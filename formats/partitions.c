@@ -2,9 +2,9 @@
 
 /* Makes and parses the record of active partitions. A missing member, an unknown state, too many
  * entries, or an entry without devices or with too many makes the whole document invalid. Otherwise
- * an active partition could look inactive. The parser ignores unknown members, and does not check
- * addresses or look for duplicates. Texts with a limit are cut at it and made safe to show;
- * addresses and lines are kept.
+ * an active partition could look inactive. The parser ignores unknown members, and does not look
+ * for duplicates. Texts with a limit are cut at it and made safe to show. The addresses of devices,
+ * and "lines" (the last lines of the failed unit), are kept as they are.
  *
  * Tests: tests/unit/formats/test-partitions.c */
 
@@ -54,7 +54,8 @@ static PartitionState state_from_text(const char *text)
         return _PARTITION_STATE_INVALID;
 }
 
-/* Adds a copy of the entry without its owned members. */
+/* Adds a copy of the entry. Its owned members, devices and lines, are NULL: the caller sets them.
+ * Returns NULL if memory is short or the record is full. */
 static PartitionEntry *add(PartitionRecord *record, const PartitionEntry *entry)
 {
         PartitionEntry *added;
