@@ -94,7 +94,8 @@ int json_read_u64(const json_t *object, const char *key, uint64_t *ret, Error *r
         return 0;
 }
 
-/* Compares no single type, because jansson has one for true and one for false. */
+/* Reads true or false without read_member(), which checks for one type: jansson has one for true
+ * and one for false. */
 int json_read_bool(const json_t *object, const char *key, bool *ret, Error *reterr)
 {
         json_t *member = json_object_get(object, key);
