@@ -121,7 +121,7 @@ int prepare_record_write(const PreparePaths *paths, const char *folder_name, con
         return r < 0 ? error_setf(reterr, r, "Cannot write %s: %s", path, strerror(-r)) : 0;
 }
 
-/* Functions that do not exist now are ignored. */
+/* Sets the recorded claim of a function. Ignores a function that does not exist now. */
 static void set_recorded(PrepareHost *host, const char *address, int64_t claim)
 {
         for (size_t i = 0; i < host->n_cards; i++)
