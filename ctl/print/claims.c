@@ -174,8 +174,9 @@ static void print_beyond_domains(const json_t *claims, CtlPage *page)
 }
 
 /* Prints a line for each guest of the document (ctl/print/filter.h). One with "next_start" has the
- * sought device, but no listed claim. The member is true if only its persistent definition has the
- * device. One without "next_start" has no claim at all, and perhaps not the device. */
+ * sought device, but no listed claim. The member is true if the guest is off, or only its
+ * persistent definition has the device. One without "next_start" has no claim at all, and perhaps
+ * not the device. */
 static void print_guests(const json_t *guests, CtlPage *page)
 {
         const json_t *guest;
@@ -188,8 +189,8 @@ static void print_guests(const json_t *guests, CtlPage *page)
                         page, CTL_PLAIN, "Guest %s %s.", ctl_json_text(guest, "name"),
                         !next_start ? "is on this host without a claim"
                         : json_is_true(next_start)
-                                ? "needs it for its next start, but its claim does not include it"
-                                : "uses it, but its claim does not include it");
+                                ? "needs it for its next start, but has no claim of it"
+                                : "uses it, but has no claim of it");
                 fputc('\n', page->output);
         }
 }

@@ -530,6 +530,7 @@ static int add_guests(json_t *document, const json_t *host, const Sought *sought
 
         json_array_foreach(json_object_get(host, "domains"), i, domain) {
                 bool live = has_by(domain, "mdevs", "pci_addresses", sought);
+                bool off = strcmp(ctl_json_text(domain, "state"), "shutoff") == 0;
 
                 if (!live && !has_by(domain, "config_mdevs", "config_pci_addresses", sought))
                         continue;
@@ -537,7 +538,7 @@ static int add_guests(json_t *document, const json_t *host, const Sought *sought
                     json_array_append_new(guests, json_pack("{ss ss sb}", "uuid",
                                                             ctl_json_text(domain, "uuid"), "name",
                                                             ctl_json_text(domain, "name"),
-                                                            "next_start", !live)) < 0)
+                                                            "next_start", !live || off)) < 0)
                         return -ENOMEM;
         }
         return 0;

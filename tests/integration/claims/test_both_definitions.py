@@ -20,7 +20,7 @@ GPU_A, GPU_B = '0000:41:00.0', '0000:81:00.0'
 PF, VFS = '0000:10:00.0', ['0000:10:01.0', '0000:10:01.1']
 OTHER_PF, OTHER_VF = '0000:11:00.0', '0000:11:01.0'
 NVME = '0000:05:00.0'
-WHO = 'Guest running needs it for its next start, but its claim does not include it.\n'
+WHO = 'Guest running needs it for its next start, but has no claim of it.\n'
 SPECS = [{'address': VFS[0], 'resource_class': 'CUSTOM_VF'}, {'address': VFS[1], 'resource_class': 'CUSTOM_VF'},
          {'address': OTHER_PF, 'product_id': '1572', 'resource_class': 'CUSTOM_PF'}, {'address': NVME, 'resource_class': 'CUSTOM_NVME'},
          {'address': GPU_A, 'resource_class': 'CUSTOM_GPU'}]

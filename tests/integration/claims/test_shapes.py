@@ -126,7 +126,7 @@ class TestShapes(ShapesCase):
         wait_until(lambda: any('odd' in text and GPUS[4] in text for text in self.agent.problems()), 30, 'a problem of the guest')
         self.assertIn('its devices of hgx are no partition', self.agent.log())
         for verb, words, code in (('drain', PROVIDER, 3), ('drain', GPUS[4], 3), ('who', PROVIDER, 0)):
-            self.assertEqual(self.agent.ctl(verb, words, code=code).stdout, 'Guest odd uses it, but its claim does not include it.\n')
+            self.assertEqual(self.agent.ctl(verb, words, code=code).stdout, 'Guest odd needs it for its next start, but has no claim of it.\n')
         self.assertEqual(self.members(self.gpus(2)), '68')
         self.libvirtd.virsh('undefine', 'odd')
         self.libvirtd.define(guest_xml('pair', memory_mib=64, uuid=pair, devices=[GPUS[2], GPUS[0]]))

@@ -64,7 +64,7 @@ static void test_pages(void **state)
                 { CLAIMS(""), .text = "No claims.\n" },
                 { CLAIMS(""), .text = "", .no_legend = true },
                 { "{'claims': [], 'guests': [{'name': 'a\\u009bm', 'next_start': false}]}",
-                  .text = "Guest a\\xc2\\x9bm uses it, but its claim does not include it.\n" },
+                  .text = "Guest a\\xc2\\x9bm uses it, but has no claim of it.\n" },
                 { "{'claims': [], 'guests': [{'name': 'a\\u009bm'}]}",
                   .text = "Guest a\\xc2\\x9bm is on this host without a claim.\n" },
                 { CLAIMS("{'id': 3, 'beyond_domain': {'A\\u009b': 1}}"),

@@ -264,15 +264,15 @@ static void test_words_of_events(void **state)
         }
 }
 
-#define HOST                                                                                   \
-        "{'cells': [{'id': 1, 'cpus': [{'id': 4}]}], 'devices': [{'name': 'pci_1',"            \
-        " 'address': '0000:41:00.0'}, {'name': 'card', 'address': '0000:c1:00.0'},"            \
-        " {'name': 'vf', 'address': '0000:c1:01.0', 'physical_function': '0000:c1:00.0'},"     \
-        " {'name': 'pci_5', 'address': '0000:05:00.0'}],"                                      \
-        " 'domains': [{'uuid': 'g5', 'name': 'web-5', 'pci_addresses': ['0000:05:00.0']},"     \
-        " {'uuid': 'g4', 'name': 'web-4', 'pci_addresses': ['0000:c1:01.0']},"                 \
-        " {'uuid': 'g1', 'name': 'web-1',"                                                     \
-        " 'pci_addresses': ['0000:41:00.0']}, {'uuid': 'g2', 'name': 'web-2', 'config_mdevs':" \
+#define HOST                                                                                       \
+        "{'cells': [{'id': 1, 'cpus': [{'id': 4}]}], 'devices': [{'name': 'pci_1',"                \
+        " 'address': '0000:41:00.0'}, {'name': 'card', 'address': '0000:c1:00.0'},"                \
+        " {'name': 'vf', 'address': '0000:c1:01.0', 'physical_function': '0000:c1:00.0'},"         \
+        " {'name': 'pci_5', 'address': '0000:05:00.0'}],"                                          \
+        " 'domains': [{'uuid': 'g5', 'name': 'web-5', 'pci_addresses': ['0000:05:00.0']},"         \
+        " {'uuid': 'g4', 'name': 'web-4', 'state': 'shutoff', 'pci_addresses': ['0000:c1:01.0']}," \
+        " {'uuid': 'g1', 'name': 'web-1',"                                                         \
+        " 'pci_addresses': ['0000:41:00.0']}, {'uuid': 'g2', 'name': 'web-2', 'config_mdevs':"     \
         " ['" MDEV "']}, {'uuid': 'g3', 'name': 'web-3', 'mdevs': ['" MDEV "']}]}"
 
 #define SET "dddddddd-2222-4333-8444-555555555555"
@@ -307,8 +307,8 @@ static void test_words_of_a_host(void **state)
                 { "PCI_1", true, "web-1" }, { "0000:41:00.0", true, "web-1" },
                 { "web-1", true, "" },      { "web-9", false, "" },
                 { MDEV, true, "web-2+" },   { VM, true, "" },
-                { "card", true, "web-4" },  { "0000:C1:00.0", true, "web-4" },
-                { "vf", true, "web-4" },    { "pci_5", true, "" },
+                { "card", true, "web-4+" }, { "0000:C1:00.0", true, "web-4+" },
+                { "vf", true, "web-4+" },   { "pci_5", true, "" },
                 { "set", false, "web-1" },  { SET, true, "web-1" },
         };
         _cleanup_json_ json_t *host = parse_quoted(HOST), *tree = parse_quoted(TREE);
@@ -336,9 +336,9 @@ static void test_devices_and_their_guests(void **state)
                 { "0000:41:00.0", 0, "web-1" },
                 { "host_PCI_1", 0, "web-1" },
                 { "cccccccc-2222-4333-8444-555555555555", 0, "web-1" },
-                { "0000:c1:00.0", 0, "web-4 web-2+ web-3" },
-                { "host_card", 0, "web-4 web-2+ web-3" },
-                { "vf", 0, "web-4 web-2+ web-3" },
+                { "0000:c1:00.0", 0, "web-4+ web-2+ web-3" },
+                { "host_card", 0, "web-4+ web-2+ web-3" },
+                { "vf", 0, "web-4+ web-2+ web-3" },
                 { "set", 0, "web-1" },
                 { SET, 0, "web-1" },
                 { "xhost_card", -ENODEV, NULL },
