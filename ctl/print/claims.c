@@ -185,12 +185,11 @@ static void print_guests(const json_t *guests, CtlPage *page)
         json_array_foreach(guests, i, guest) {
                 const json_t *next_start = json_object_get(guest, "next_start");
 
-                ctl_page_write(
-                        page, CTL_PLAIN, "Guest %s %s.", ctl_json_text(guest, "name"),
-                        !next_start ? "is on this host without a claim"
-                        : json_is_true(next_start)
-                                ? "needs it for its next start, but has no claim of it"
-                                : "uses it, but has no claim of it");
+                ctl_page_write(page, CTL_PLAIN, "Guest %s %s.", ctl_json_text(guest, "name"),
+                               !next_start ? "is on this host without a claim"
+                               : json_is_true(next_start)
+                                       ? "needs it for its next start, but has no claim of it"
+                                       : "uses it, but has no claim of it");
                 fputc('\n', page->output);
         }
 }
