@@ -109,8 +109,8 @@ static void end_move(ClaimTask *task, const ClaimReported *reported, bool ours, 
 }
 
 /* Evaluates the result of the move. If it is unknown, the move stays in the database, and is
- * settled later. After a conflict the task runs again; after the last attempt the move ends as not
- * done. */
+ * settled later. After a conflict the task runs again. After the last attempt the result is
+ * unknown, because Placement can have done a move that it answered with a conflict. */
 static void on_moved(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
 {
         ClaimTask *task = userdata;
@@ -119,10 +119,10 @@ static void on_moved(int result, ConsumersAnswer *answer, const Error *error, vo
         task->call = NULL;
         if (written == REPORT_WRITTEN)
                 end_move(task, &task->moving.after, true, 0, error);
-        else if (written == REPORT_WRITTEN_UNKNOWN)
-                claim_task_fail(task, claim_task_outcome(result), error); /* settled later */
-        else if (written != REPORT_WRITTEN_RACED || !claim_task_retry(task))
+        else if (written != REPORT_WRITTEN_UNKNOWN && written != REPORT_WRITTEN_RACED)
                 end_move(task, NULL, false, claim_task_outcome(result), error);
+        else if (written == REPORT_WRITTEN_UNKNOWN || !claim_task_retry(task))
+                claim_task_fail(task, claim_task_outcome(result), error); /* settled later */
 }
 
 /* Sends the move: adds all allocations of the source to those that the target has elsewhere, and

@@ -2,6 +2,7 @@
 
 /* Moves of a claim to another consumer, over a Placement in memory. */
 
+#include "agent/placing/task.h"
 #include "tests/fixtures/placing.h"
 
 /* Allocations of the target on this host are not overwritten. A repeated move has the same
@@ -103,5 +104,34 @@ static void test_the_target_has_resources_meanwhile(void **state)
         }
 }
 
+/* curl sends the last attempt twice, so Placement does the move and answers with a conflict. The
+ * claim follows when the move is settled. */
+static void test_the_last_conflict_was_done(void **state)
+{
+        Uuid instance = make_uuid("i"), migration = make_uuid("m");
+        Answer answer = { 0 };
+        char text[256];
+        Agent agent;
+
+        agent_begin(&agent, *state, CLAIM_MODE_AUTO);
+        assert_true(do_step(&agent, &(Step){ CLAIM, "i", "VCPU=2" }));
+        fake_placement_trouble(FAKE_TROUBLE_RACE, 0, true);
+        claim_queue_move(agent.queue, &instance, &migration, NULL, NULL, on_done, &answer);
+        /* Each attempt has two reads and a write. */
+        while (fake_placement_get_hits() < 3 * (CLAIM_TASK_ATTEMPTS_MAX - 1))
+                assert_true(sd_event_run(agent.event, USEC_PER_SEC) > 0);
+        fake_placement_trouble(FAKE_TROUBLE_TWICE, 2, false);
+        assert_true(wait_for(&agent, &answer));
+        assert_int_equal(answer.result, CLAIM_QUEUE_E_PLACEMENT);
+        fake_placement_format(&migration, text);
+        assert_string_equal(text, "host VCPU=2");
+        settle(&agent);
+        describe(&agent, text);
+        assert_string_equal(text, "m: VCPU=2 on host");
+        assert_false(is_owing(&agent));
+        agent_end(&agent);
+}
+
 TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown, test_moves,
-                test_nothing_to_move, test_the_target_has_resources_meanwhile)
+                test_nothing_to_move, test_the_target_has_resources_meanwhile,
+                test_the_last_conflict_was_done)
