@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Moves a claim, with all allocations of its consumer (the source), to another consumer (the
- * target): one POST /allocations. The move is stored in the database before it is sent. If
- * Placement rejects it, the move ends with an error. If the result is unknown, or a consumer cannot
- * be read, the caller gets an error and the move stays stored. A later round of settling then ends
- * it, without a caller. If the move has arrived in Placement, the claim follows. If not, the move
- * is given up: a write raises the generation of the source, so that a late request fails. There is
- * no such write without the permission to write, if the source has nothing here, or if both
- * consumers have allocations here. A move that was done before succeeds. Any other move fails if
- * the source has no claim or a pending one, or if the target has a claim. It fails beside another
- * pending move of the same source or target. It fails if both consumers have allocations on this
- * host, and if the agent must not write allocations that still belong to the source. It also fails
- * while a pending write of the claim will replace these. If the target got a claim since the move
- * began, the move fails, the claim stays with the source, and the allocations stay where they are.
- * If another writer moved the allocations, or if neither consumer has any while a caller waits,
- * only the claim moves. Without Placement, only the claim moves too. The allocations that the
- * target has elsewhere stay. */
+ * target): one POST /allocations. The move is stored in the database after both consumers were
+ * read, and before it is sent. If Placement rejects it, the move ends with an error. If the result
+ * is unknown, the caller gets an error and the move stays stored. A later round of settling then
+ * ends it, without a caller. If the move has arrived in Placement, the claim follows. If not, the
+ * move is given up: a write raises the generation of the source, so that a late request fails.
+ * There is no such write without the permission to write, if the source has nothing here, or if
+ * both consumers have allocations here. A move that was done before succeeds. Any other move fails
+ * if the source has no claim or a pending one, or if the target has a claim. It fails beside
+ * another pending move of the same source or target. It fails if both consumers have allocations on
+ * this host, and if the agent must not write allocations that still belong to the source. It also
+ * fails while a pending write of the claim will replace these. If the target got a claim since the
+ * move began, the move fails, the claim stays with the source, and the allocations stay where they
+ * are. If another writer moved the allocations, or if neither consumer has any while a caller
+ * waits, only the claim moves. Without Placement, only the claim moves too. The allocations that
+ * the target has elsewhere stay. */
 
 #include <errno.h>
 #include <string.h>
@@ -46,33 +46,24 @@ static const char *type_after(Claims *claims, const Uuid *from)
         return "MIGRATION";
 }
 
-/* Stores the move in the database. Returns false if the task has ended, because the move was done
- * before or cannot be stored. */
-static bool begin(ClaimTask *task)
+/* Stores the move in the database, unless it is there. Returns the results of
+ * claims_begin_move(). */
+static int begin(ClaimTask *task, Claims *claims, Error *reterr)
 {
         ClaimMove *wanted = &task->moving.move, begun = { 0 };
-        _cleanup_(claim_freep) Claim *there = NULL;
-        Error error = ERROR_NULL;
-        Claims *claims = claim_service_require(task->queue->config.service, &error);
-        int r = -EIO;
+        int r;
 
-        if (claims && is_moved(claims, wanted, &there)) {
-                claim_task_end(task, 0, there, false, &error);
-                return false;
-        }
-        if (claims)
-                r = claims_begin_move(claims, &wanted->from, &wanted->to,
-                                      wanted->to_type ? wanted->to_type
-                                                      : type_after(claims, &wanted->from),
-                                      &begun, &error);
-        if (r != 0) {
-                claim_task_fail(task, r, &error);
-                return false;
-        }
+        if (wanted->id != 0)
+                return 0;
+        r = claims_begin_move(claims, &wanted->from, &wanted->to,
+                              wanted->to_type ? wanted->to_type : type_after(claims, &wanted->from),
+                              &begun, reterr);
+        if (r != 0)
+                return r;
         begun.by = wanted->by;
         claim_move_done(wanted);
         *wanted = begun;
-        return true;
+        return 0;
 }
 
 /* Ends the move in the database, and the task. reported NULL: the move was not done, so the claim
@@ -209,8 +200,9 @@ static void refuse_move(ClaimTask *task, ClaimMoveDecision decision, bool unwrit
                  &words);
 }
 
-/* Continues after both consumers were read. If a request cannot be sent, a move with a caller ends.
- * A move without a caller stays in the database for the next round. */
+/* Continues after both consumers were read. Stores the move only now, because a stored move counts
+ * as sent when it is settled. If a request cannot be sent, a move with a caller ends. A move
+ * without a caller stays in the database for the next round. */
 static int go_on_with_move(ClaimTask *task, Claims *claims, const HostView *view, Error *reterr)
 {
         const ClaimReported reported = claim_share_reported(view, task->moving.target, false);
@@ -223,8 +215,10 @@ static int go_on_with_move(ClaimTask *task, Claims *claims, const HostView *view
                 .unwritten = has_pending_write(claims, &task->moving.move.from),
         };
         ClaimMoveDecision decision = claim_decide_move(&state);
-        int r = 0;
+        int r = begin(task, claims, reterr);
 
+        if (r != 0)
+                return r;
         switch (decision) {
         case CLAIM_MOVE_SEND:
                 r = move_all(task, view, reterr);
@@ -258,12 +252,24 @@ static int read_target(ClaimTask *task, Claims *claims, const HostView *view, Er
 
 static void move(ClaimTask *task)
 {
-        if (task->moving.move.id == 0 && !begin(task))
+        _cleanup_(claim_freep) Claim *there = NULL;
+        Claims *claims = claim_task_open_claims(task);
+        Error error = ERROR_NULL;
+        int r;
+
+        if (!claims)
                 return;
-        if (task->queue->with_placement)
+        if (task->moving.move.id == 0 && is_moved(claims, &task->moving.move, &there)) {
+                claim_task_end(task, 0, there, false, &error);
+        } else if (task->queue->with_placement) {
                 claim_task_read(task, &task->consumer, &task->seen, read_target);
-        else
-                end_move(task, &task->moving.after, false, 0, &ERROR_NULL);
+        } else {
+                r = begin(task, claims, &error);
+                if (r == 0)
+                        end_move(task, &task->moving.after, false, 0, &error);
+                else
+                        claim_task_fail(task, r, &error);
+        }
 }
 
 static void forget(ClaimTask *task)

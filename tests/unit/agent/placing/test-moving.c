@@ -104,6 +104,32 @@ static void test_the_target_has_resources_meanwhile(void **state)
         }
 }
 
+/* A consumer cannot be read, so nothing is sent. Then a scheduler moves the allocations, and the
+ * caller repeats the move. The end of the claim keeps the allocations of the scheduler. */
+static void test_a_scheduler_moves_after_a_failed_read(void **state)
+{
+        for (unsigned skip = 0; skip < 2; skip++) {
+                Uuid migration = make_uuid("m");
+                char text[256];
+                Agent agent;
+
+                agent_begin(&agent, *state, CLAIM_MODE_AUTO);
+                assert_true(do_step(&agent, &(Step){ PLACE, "i", "host VCPU=2" }));
+                assert_true(do_step(&agent, &(Step){ CLAIM, "i", "VCPU=2" }));
+                fake_placement_trouble(FAKE_TROUBLE_ERROR, skip, false);
+                assert_false(do_step(&agent, &(Step){ MOVE, "i", "m" }));
+                fake_placement_put(&migration, "host VCPU=2");
+                assert_true(do_step(&agent, &(Step){ PLACE, "i", "" }));
+                settle(&agent);
+                assert_true(do_step(&agent, &(Step){ MOVE, "i", "m" }));
+                assert_true(do_step(&agent, &(Step){ RELEASE, "m", NULL }));
+                fake_placement_format(&migration, text);
+                assert_string_equal(text, "host VCPU=2");
+                assert_false(is_owing(&agent));
+                agent_end(&agent);
+        }
+}
+
 /* curl sends the last attempt twice, so Placement does the move and answers with a conflict. The
  * claim follows when the move is settled. */
 static void test_the_last_conflict_was_done(void **state)
@@ -134,4 +160,4 @@ static void test_the_last_conflict_was_done(void **state)
 
 TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown, test_moves,
                 test_nothing_to_move, test_the_target_has_resources_meanwhile,
-                test_the_last_conflict_was_done)
+                test_a_scheduler_moves_after_a_failed_read, test_the_last_conflict_was_done)
