@@ -472,10 +472,12 @@ static void on_away(ClaimTask *task, const Error *error)
 }
 
 /* Continues after the consumer was read, with step (2), (3) or (4) of agent/placing/queue.h. If
- * [agent] nova forbids removals, left allocations count as placed ones. A release of an old claim
- * changes the view of the host, so the view is read again. */
+ * [agent] nova forbids removals, left allocations count as placed ones. The session of a task in
+ * claim_mode verify can only be for reads, and left allocations are written. A release of an old
+ * claim changes the view of the host, so the view is read again. */
 static int continue_run(ClaimTask *task, Claims *claims, const HostView *view, Error *reterr)
 {
+        const ClaimQueueConfig *config = &task->queue->config;
         _cleanup_(claim_freep) Claim *ended = NULL;
         ClaimPlacing placing;
         bool leftover;
@@ -487,6 +489,10 @@ static int continue_run(ClaimTask *task, Claims *claims, const HostView *view, E
         r = claims_host(claims, &view, reterr);
         if (r != 0)
                 return r;
+        if (leftover && !config->session(true, config->userdata)) {
+                claim_task_explain_away(reterr);
+                return CLAIM_QUEUE_E_PLACEMENT;
+        }
         if (leftover) {
                 use_leftover(task, claims, view, ended);
         } else if (claim_share_has(view, claims_node(claims), task->seen)) {

@@ -156,10 +156,13 @@ static ClaimTask *find_task(const ClaimQueue *queue, const Uuid *consumer)
         return NULL;
 }
 
-/* Appends a task. NULL: out of memory. */
+/* Appends a task. Removals and pending writes are also sent in a claim_mode that writes no new
+ * claims. NULL: out of memory. */
 static ClaimTask *add_task(ClaimQueue *queue, const ClaimTaskKind *kind, const Uuid *consumer)
 {
-        bool writes = !kind->reads_only && !claim_decide_refuses(queue->mode, queue->nova);
+        bool settles = kind == &claim_task_removing || kind == &claim_task_writing;
+        bool writes =
+                settles || (!kind->reads_only && !claim_decide_refuses(queue->mode, queue->nova));
         ClaimTask *task = calloc(1, sizeof(ClaimTask));
 
         if (!task)

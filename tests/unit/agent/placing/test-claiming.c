@@ -150,6 +150,29 @@ static void test_claimed_during_the_read(void **state)
         }
 }
 
+/* With claim_mode verify, allocations that an ended claim left are written, but not before
+ * Placement has confirmed the root. */
+static void test_left_allocations_wait_for_the_root(void **state)
+{
+        for (int only_reads = 0; only_reads < 2; only_reads++) {
+                Answer answer = { 0 };
+                Agent agent;
+                unsigned n;
+
+                agent_begin(&agent, *state, CLAIM_MODE_AUTO);
+                assert_true(do_step(&agent, &(Step){ CLAIM, "i", "VCPU=2" }));
+                assert_int_equal(release(&agent, &(Step){ RELEASE, "i", NULL }), 0);
+                claim_queue_set_mode(agent.queue, CLAIM_MODE_VERIFY, NOVA_NONE, true);
+                agent.only_reads = only_reads;
+                n = fake_placement_get_n_requests();
+                assert_true(do_claim(&agent, &(Step){ CLAIM, "i", "VCPU=2" }, &answer));
+                assert_int_equal(answer.result, only_reads ? CLAIM_QUEUE_E_PLACEMENT : 0);
+                assert_int_equal(fake_placement_get_n_requests() - n, only_reads ? 1 : 2);
+                assert_int_equal(count_pending_writes(&agent).n_removals, 1);
+                agent_end(&agent);
+        }
+}
+
 /* The clock was set back after the claim was made. */
 static void test_a_repeated_claim_is_not_new(void **state)
 {
@@ -501,8 +524,8 @@ TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown,
                 test_claims_wait_for_the_adoption_of_guests, test_claimed_behind_a_release,
                 test_released_and_claimed_otherwise, test_a_repeated_claim_is_not_new,
                 test_a_repeated_claim_of_left_allocations, test_a_resize_beside_left_allocations,
-                test_claimed_during_the_read, test_behind_a_healer,
-                test_fit_skips_capacity_of_other_consumers, test_modes,
+                test_claimed_during_the_read, test_left_allocations_wait_for_the_root,
+                test_behind_a_healer, test_fit_skips_capacity_of_other_consumers, test_modes,
                 test_devices_wait_for_guests, test_refused_guests_wait_for_the_host,
                 test_a_guest_that_can_live_keeps_its_claim,
                 test_pending_claims_end_without_placement)

@@ -232,6 +232,32 @@ static void test_evacuated_claim_is_not_written(void **state)
         }
 }
 
+/* During a round, Placement shows that the root is another host's. The next removal waits, in each
+ * claim_mode. */
+static void test_a_round_stops_without_the_root(void **state)
+{
+        static const ClaimMode modes[] = { CLAIM_MODE_AUTO, CLAIM_MODE_VERIFY };
+
+        for (size_t i = 0; i < ARRAY_SIZE(modes); i++) {
+                Agent agent;
+
+                agent_begin(&agent, *state, CLAIM_MODE_AUTO);
+                assert_true(do_step(&agent, &(Step){ CLAIM, "i", "VCPU=2" }));
+                assert_true(do_step(&agent, &(Step){ CLAIM, "j", "VCPU=2" }));
+                claim_queue_set_mode(agent.queue, modes[i], NOVA_NONE, true);
+                assert_int_equal(release(&agent, &(Step){ RELEASE, "i", NULL }), 0);
+                assert_int_equal(release(&agent, &(Step){ RELEASE, "j", NULL }), 0);
+                claim_queue_tend(agent.queue, false, true);
+                agent.only_reads = true;
+                while (sd_event_run(agent.event, 0) > 0)
+                        ;
+                assert_int_equal(fake_placement_count(), 1);
+                assert_int_equal(count_pending_writes(&agent).n_removals, 1);
+                agent_end(&agent);
+        }
+}
+
 TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown,
                 test_placed_behind_a_release, test_released_though_its_guest_lives,
-                test_replaced_in_trouble, test_evacuated_claim_is_not_written)
+                test_replaced_in_trouble, test_evacuated_claim_is_not_written,
+                test_a_round_stops_without_the_root)
