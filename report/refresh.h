@@ -25,11 +25,11 @@ typedef struct Refresh Refresh;
  * stored in the mirror. The argument partial is the result of an earlier refresh that failed, or
  * NULL. -ENOMEM, or -EINVAL of session_send(). The callback done receives the end of a refresh. The
  * result is 0, a ReportOutcome or a negative errno, with words unless it is 0. The result is
- * REPORT_E_REFUSED if Placement has the root under another name than root_name, because the agent
- * renames no provider here. The callback owns next. On success next replaces the mirror; NULL means
- * that the mirror is current. After a failure next is the part that was read, for partial of the
- * next refresh, or NULL. The callback is called once unless the refresh is freed before, never from
- * inside refresh_new(). The callback can free the refresh. */
+ * REPORT_E_REFUSED with the code EEXIST if Placement has the root under another name than
+ * root_name, because the agent renames no provider here. The callback owns next. On success next
+ * replaces the mirror; NULL means that the mirror is current. After a failure next is the part that
+ * was read, for partial of the next refresh, or NULL. The callback is called once unless the
+ * refresh is freed before, never from inside refresh_new(). The callback can free the refresh. */
 int refresh_new(Refresh **ret, Session *session, Mirror *mirror, const Mirror *partial,
                 const Uuid *root, const char *root_name,
                 void (*done)(int result, Mirror *next, const Error *error, void *userdata),

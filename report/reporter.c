@@ -24,6 +24,7 @@
 
 #include "report/reporter.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -196,10 +197,10 @@ static void on_refreshed(int result, Mirror *next, const Error *error, void *use
         Reporter *reporter = userdata;
         bool waited = reporter->waited;
 
-        /* A refused list, for example with another name of the root, makes no next mirror. */
+        /* Any other failure without a next mirror says nothing about the root. */
         if (result == REPORT_DONE || next)
                 reporter->knows_root = true;
-        else if (result == REPORT_E_REFUSED)
+        else if (result == REPORT_E_REFUSED && error->code == EEXIST)
                 reporter->knows_root = false;
         if (next && result != REPORT_DONE) {
                 mirror_free(reporter->partial);

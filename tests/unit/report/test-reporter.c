@@ -528,6 +528,7 @@ static void test_failed_refreshes(void **state)
                          "999999999999','name':'x','generation':1,'parent_provider_uuid':null}]}"),
                   REPORT_E_UNAVAILABLE, "without this root" },
                 { ANSWER("in_tree", 401, ""), REPORT_E_UNAUTHORIZED, "" },
+                { ANSWER("in_tree", 413, ""), REPORT_E_REFUSED, "413" },
                 { ANSWER("a/traits", 500, ""), REPORT_E_UNAVAILABLE, "" },
                 { ANSWER("a/inventories", 200, "{'inventories':{}}"), REPORT_E_UNAVAILABLE,
                   "answer about provider" },
@@ -543,8 +544,9 @@ static void test_failed_refreshes(void **state)
                 if (refresh(fixture) != cases[i].outcome ||
                     !strstr(fixture->error.text, cases[i].words))
                         fail_msg("case %zu: %d, %s", i, fixture->result, fixture->error.text);
-                /* The old tree stays known. */
+                /* The old tree stays known, and so does its root. */
                 assert_tree(fixture, EXISTING_TREE);
+                assert_true(reporter_knows_root(fixture->reporter));
         }
         begin_read(fixture);
         assert_int_equal(fake_http_get_n_requests(), 1);
