@@ -3,10 +3,11 @@
 /* Translates the events of a driver, which polls in its own thread, to events of the tracker, and
  * keeps the last snapshot. The driver signals its events through a file descriptor. The patience
  * timer begins with the first request that has no result, so later requests do not extend it. A
- * result ends it. When it runs out, the poll is reported as failed with ETIMEDOUT, and a later
- * result is still used. The message has the time since the request that timed out first. The
- * nodename of the first snapshot names the root provider, so a snapshot with another nodename is
- * rejected as a failed poll. A failed poll leaves the last snapshot in use.
+ * result ends it, or starts it again if a later request needs another poll. When it runs out, the
+ * poll is reported as failed with ETIMEDOUT, and a later result is still used. If polls in a row
+ * time out, the message has the time since the patience of the first one began. The nodename of the
+ * first snapshot names the root provider, so a snapshot with another nodename is rejected as a
+ * failed poll. A failed poll leaves the last snapshot in use.
  *
  * Tests: tests/unit/agent/cycle/test-tracker.c */
 
@@ -73,8 +74,8 @@ static int check_name(const HostPoll *poll, const Snapshot *snapshot, Error *ret
                 poll->snapshot->nodename, snapshot->nodename);
 }
 
-/* Takes ownership of the snapshot. Keeps it if its nodename is that of the last one, and frees it
- * otherwise. */
+/* Takes ownership of the snapshot. Frees it if its nodename is not that of the last one, and keeps
+ * it otherwise. */
 static void take_snapshot(HostPoll *poll, Snapshot *snapshot)
 {
         bool again = snapshot->began_usec < poll->asked_usec;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Compares three trees for each value: the one that Placement had after the last attempt (left),
- * the one that the agent wants, and the one that Placement has now (remote). Outside a pause, left
- * equal to wanted, and remote different, means that another writer has undone the value. Only
- * providers that left and wanted have, the host's root and its descendants, are compared. An
- * overwritten value is an Overwrite ("part"), which counts the overwrites and has the end of its
- * pause. During the pause, overwrites_yield() changes the tree to publish to the other writer's
- * value, so that the agent does not rewrite it. The parts are a small unsorted array, so searches
- * are linear. */
+ * the one that the agent wants, and the one that Placement has now (remote). A value is a provider,
+ * an inventory or a trait. Outside a pause, left equal to wanted, and remote different, means that
+ * another writer has undone the value. Only the host's root and its descendants are compared, and
+ * of these only the providers that both left and wanted have. An overwritten value is an Overwrite
+ * ("part"), which counts the overwrites and has the end of its pause. During the pause,
+ * overwrites_yield() changes the tree to publish to the other writer's value, so that the agent
+ * does not rewrite it. The parts are a small unsorted array, so searches are linear. */
 
 #include "agent/cycle/overwrites.h"
 

@@ -6,7 +6,8 @@
  * claims, guests that are not shut off, and consumers with allocations in Placement. The host can
  * be removed if both lists are empty. The other functions keep the request and the result of a
  * retirement, and mark the cordon after the removal. If the check, the removal or the mark fails,
- * the host is not retired, and the result is an error. */
+ * the host is not retired, and the result is an error. If only the mark fails, Placement has no
+ * provider of the host any more, and the cycle publishes the host again. */
 
 #include "agent/cycle/retire.h"
 
