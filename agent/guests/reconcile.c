@@ -128,7 +128,7 @@ static int forward(int r, const Error *words, Error *reterr)
 
 /* Records that all consumers of the host were read from Placement for a new claim database, and
  * that they have their claims now. Records nothing if an action was left out: the next comparison
- * must have all consumers too. */
+ * must have all consumers too. After an action that failed, end_acting() does not call it. */
 static int end_unread(const Turn *turn, Error *reterr)
 {
         const Reconcile *reconcile = &turn->run->decided;
