@@ -137,7 +137,7 @@ static int read_provider(const json_t *item, ProviderTree *tree, Error *reterr)
         return read_names(item, "aggregates", &provider->aggregates, reterr);
 }
 
-/* Reads the providers of such a document; the caller owns the tree. Returns -EBADMSG with words, or
+/* Reads the providers of a shape; the caller owns the tree. Returns -EBADMSG with words, or
  * -ENOMEM. */
 static int read_tree(const json_t *object, ProviderTree **ret, Error *reterr)
 {
@@ -458,8 +458,8 @@ static void open_record(Inventory *record, uint64_t amount, uint64_t used)
 }
 
 /* Opens the records of one provider that do not fit its allocation. uncordoned: the same provider
- * with the reserved amounts from before its cordon. A cordon would take any other amount for one of
- * the operator. */
+ * with the reserved amounts from before its cordon. The cordon would take any other reserved amount
+ * for one of another writer, and store it as the amount to restore at its end. */
 static void open_provider(Provider *provider, const Provider *uncordoned, const Allocation *held,
                           const Consumer *usage)
 {
