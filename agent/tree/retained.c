@@ -406,7 +406,7 @@ int retained_ask(Retained *retained, const Uuid **ret, size_t *ret_n, bool *ret_
         return 0;
 }
 
-/* Drops answers about providers that are not wanted: they have all their inventories again. */
+/* Drops answers about providers that are not wanted any more: a later loss needs a new answer. */
 static void forget_answers(Retained *retained)
 {
         size_t n = 0;
@@ -538,8 +538,9 @@ static bool is_needed(const RetainedItem *item, const RetainedTrees *trees,
                !(after && item->reserved >= after->total);
 }
 
-/* Ends the items that this retained_apply() did not retain, without those that an old shape still
- * has reserved. Removes those that are not needed. */
+/* Ends the items that this retained_apply() did not retain. In a tree that waits for a reshape
+ * (RetainedTrees.old_shape), an item stays active while all of its inventory is reserved. Removes
+ * the items that are not needed. */
 static void settle(Retained *retained, const RetainedTrees *trees, const ProviderTree *tree)
 {
         size_t n = 0;

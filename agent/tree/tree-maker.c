@@ -220,8 +220,9 @@ static int keep_in_use(const Allocations *consumers, const ProviderTree *base, P
 }
 
 /* Makes the published tree from the driver's tree. The order is fixed: devices, cordons, files of
- * the operator, retained inventories, foreign traits. An old shape has inventories that the host
- * lost, so the retained ones are closed before the files make inventories again. A reshape with
+ * the operator, retained inventories, foreign traits. A tree that waits for a reshape
+ * (RetainedTrees.old_shape) still has inventories that the host lost. In it the retained ones are
+ * also closed before the files, so that the files can make inventories again. A reshape with
  * consumers retains no further inventory, but keeps those that the moved consumers and the others
  * use. Those retained before stay reserved: reshape_image_open() opens those of consumers that the
  * request writes. */
