@@ -40,7 +40,7 @@ const char *inventory_invalid_field(const Inventory *inventory)
 bool inventory_equal(const Inventory *a, const Inventory *b)
 {
         /* Placement stores the ratio as a 32-bit float, so 1.1 is read back as 1.1 or as
-         * 1.10000002384. */
+         * 1.10000002384. Ratios with the same 32-bit float are therefore equal. */
         return a->total == b->total && a->reserved == b->reserved && a->min_unit == b->min_unit &&
                a->max_unit == b->max_unit && a->step_size == b->step_size &&
                (float)a->allocation_ratio == (float)b->allocation_ratio;
