@@ -3,11 +3,12 @@
 /* Reads and writes the provider model in SQLite. A HostView is one consistent read of it. A later
  * read of the same epoch reads only generations, usages of providers and cells, and held CPUs
  * again. If no connection wrote since the last read, and this one does not hold the write lock of
- * claims_attempt(), the view stays as it is, without its limits of devices. Changes of the host are
- * written row by row. The epoch is compared first, and then the generation of each changed or
- * removed provider with the one of the view. A difference returns CLAIM_E_RACE, with which the
- * caller's store_end() undoes the transaction, or its part of a group. A failed read can leave no
- * view at all; the next one reads it completely.
+ * claims_attempt(), nothing is read again. HostView.limits is not stored: store_load_view()
+ * always empties it, and each fit of devices makes it again. Changes of the host are written row by
+ * row. The epoch is compared first, and then the generation of each changed or removed provider
+ * with the one of the view. A difference returns CLAIM_E_RACE, with which the caller's store_end()
+ * undoes the transaction, or its part of a group. A failed read can leave no view at all; the next
+ * one reads it completely.
  *
  * Tests: tests/unit/claims/test-claims.c tests/unit/claims/test-claims-race.c
  *   tests/unit/claims/test-claims-scale.c */
@@ -280,7 +281,7 @@ static int read_changes(Claims *claims, Error *reterr)
         return 0;
 }
 
-/* Reads the view, unless no connection wrote since the last read, and has_turn is false. */
+/* Reads the view, unless has_turn is false and no connection wrote since the last read. */
 static int load_view(Claims *claims, Error *reterr)
 {
         const HostView *view = claims->view;
