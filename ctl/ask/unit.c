@@ -3,8 +3,8 @@
 /* Reads the unit compute-agent.service from systemd, and explains its state. The result is the
  * struct CtlUnit.
  *
- * Properties are read one by one, each with a call. The result is complete or empty: if one
- * property cannot be read, ctl_unit_read() fails. Only LoadCredential can be missing. */
+ * Properties are read one by one, each with a call. The result is complete: if one property cannot
+ * be read, ctl_unit_read() fails and leaves ret unchanged. Only LoadCredential can be missing. */
 
 #include "ctl/ask/unit.h"
 
@@ -116,10 +116,10 @@ static int get_folders(sd_bus *bus, const char *name, const char *before, String
         return r;
 }
 
-/* Reads which folders the sandbox leaves writable. The folders of state, run time, cache and logs
- * of the unit are always among them. With ProtectSystem=strict, may_write() of ctl/verbs/config.c
- * takes them for the only ones. Other folders that systemd leaves writable, as by BindPaths=, are
- * not read. */
+/* Reads which folders the sandbox leaves writable: ReadWritePaths=, and the folders of state, run
+ * time, cache and logs of the unit. With ProtectSystem=strict, may_write() of ctl/verbs/config.c
+ * takes all of these for the only ones. Other folders that systemd leaves writable, as by
+ * BindPaths=, are not read. */
 static int get_sandbox(sd_bus *bus, CtlUnit *unit)
 {
         _cleanup_(string_set_done) StringSet folders = { 0 };

@@ -88,8 +88,9 @@ static bool is_consent(const char *answer)
         return false;
 }
 
-/* Writes "question [y/N] " to the controlling terminal, or to standard error if there is none, and
- * waits for a line of standard input. Returns -ECANCELED with words unless the answer is yes. */
+/* Writes "question [y/N] " to the controlling terminal, and waits for a line of standard input.
+ * Without a controlling terminal, which setsid(1) removes, writes to standard error. Returns
+ * -ECANCELED with words unless the answer is yes. */
 static int ask(const char *question, Error *reterr)
 {
         _cleanup_fclose_ FILE *terminal = fopen("/dev/tty", "we");

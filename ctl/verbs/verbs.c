@@ -213,8 +213,9 @@ static int verb_discover(Ctl *ctl, Error *reterr)
         return 0;
 }
 
-/* Checks whether the configuration or a retirement keeps the host out of Placement. The state is
- * read after the sync. Another state can have changed since, so it says nothing about the sync. */
+/* Checks whether the configuration or a retirement keeps the host out of Placement. The status is
+ * read after the sync, so any other sync_state can be newer than the sync and says nothing about
+ * it. */
 static bool is_apart(const json_t *status)
 {
         const char *state = ctl_json_text(status, "sync_state");
@@ -353,7 +354,8 @@ static int ask_and_undo(Ctl *ctl, json_t **ret, Error *reterr)
         return r < 0 ? r : call_reshape(ctl, "UndoReshape", ret, reterr);
 }
 
-/* Calls the method that the options mean, after a question if one is necessary. */
+/* Calls the method that the options mean. Asks first only if ctl_must_ask(): at a terminal, and
+ * without --yes and --dry-run. */
 static int do_reshape(Ctl *ctl, json_t **ret, Error *reterr)
 {
         bool undo = ctl->options.undo;
