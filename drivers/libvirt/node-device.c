@@ -5,8 +5,8 @@
  * kind "other" and is no error.
  *
  * Optional elements of newer versions of libvirt (VPD, the uuid of an mdev) have fallbacks or stay
- * empty. Lists and texts have the limits of a snapshot. A malformed value that is read fails the
- * device (-EBADMSG).
+ * empty. Lists and texts have the limits of a snapshot. A malformed number, or a necessary element
+ * that is missing, fails the device (-EBADMSG).
  *
  * Tests: tests/unit/drivers/libvirt/test-node-device.c */
 #include "drivers/libvirt/node-device.h"
@@ -69,8 +69,9 @@ static int read_functions(const XmlNode *pci, SnapshotDevice *device, Error *ret
                                device->physical_function, reterr);
 }
 
-/* Reads a PCI function. An address that does not fit leaves is_pci false. The device is then of the
- * kind "other", unless it is a parent of mdevs. */
+/* Reads a PCI function. If a number of its address is valid but too large for the kernel's form
+ * DDDD:BB:SS.F, is_pci stays false. The device is then of the kind "other", unless it is a parent
+ * of mdevs. */
 static int read_pci(const XmlNode *pci, SnapshotDevice *device, Error *reterr)
 {
         uint64_t class_code = 0;

@@ -35,7 +35,8 @@ typedef struct LinuxState {
         bool serials, serials_needed; /* see LinuxReader */
         int uevents;                  /* socket of kernel events; < 0: none */
         bool changed;                 /* an event came since the last poll began */
-        uint64_t read_usec; /* start of the last poll that was not quiet, CLOCK_MONOTONIC */
+        uint64_t read_usec;           /* start of the last poll that was not LinuxReader.quiet,
+                                         CLOCK_MONOTONIC */
         /* the last good snapshot; NULL: none */
         Snapshot *last;
 } LinuxState;

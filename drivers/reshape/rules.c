@@ -522,8 +522,8 @@ static int convert_cpus(const TreeUpdate *update, const ReshapeItem *item, const
 }
 
 /* Places CPUs. If the guest has no CPUs of one kind (shared, dedicated), the weights of the other
- * kind decide. VCPU of an unread guest does not move while CPUs become dedicated: a later reshape
- * would not turn it into PCPU. */
+ * kind decide. Returns -EINVAL for VCPU of an unread guest while CPUs become dedicated: its pins
+ * are unknown, and a later reshape would not turn the VCPU into PCPU. */
 static int place_cpus(const TreeUpdate *update, const ReshapeItem *item, const GuestCells *cells,
                       Consumer *parts, Error *reterr)
 {

@@ -318,9 +318,9 @@ static int add_cards(const Input *input, const SnapshotDevice *const functions[]
 }
 
 /* Makes all cards with a function that the configuration allows to be a vGPU. A function whose card
- * is unknown is left out. Functions of known->holdings and of domains are taken, in both
- * definitions of a domain. Limits of types are not set. The functions borrow from the snapshot.
- * -ENOMEM, with some of the cards. */
+ * is unknown is left out. Functions of known->holdings are taken, and those in the live or the
+ * persistent definition of a domain. Limits of types are not set. The functions borrow from the
+ * snapshot. -ENOMEM, with some of the cards. */
 static int make_cards(const HostConfig *config, const Snapshot *snapshot, const DeviceFacts *known,
                       MdevPlan *plan)
 {
