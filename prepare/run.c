@@ -17,8 +17,8 @@
  *
  * The agent writes prepare-wanted after it changed claims, and compute-agent-prepare.path starts
  * this program then. A service is not started twice at a time, so a run finds later changes itself.
- * It compares the stamp with that of the begin of the pass. If they differ, it makes another pass,
- * up to PASSES_MAX in all.
+ * It compares the stamp with that of the begin of the pass. If they differ, it makes another pass.
+ * A run makes at most PASSES_MAX passes, also counting those for late drivers.
  *
  * Tests: tests/unit/prepare/test-run.c tests/unit/prepare/test-kills.c */
 
