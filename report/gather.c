@@ -4,8 +4,9 @@
  * of parallel reads (report/session/reads.h). The first reads the allocations of each provider into
  * seen: consumers with their parts on these providers only. The second reads each wanted consumer
  * completely into consumers. A consumer is wanted if it has an allocation of one of the classes on
- * these providers, or if classes is NULL. At the end the consumers of the second stage are removed
- * from seen, and the rest are the others. If no consumer is wanted, there is no second stage.
+ * these providers, or if classes is NULL. An empty set of classes wants none. At the end the
+ * consumers of the second stage are removed from seen, and the rest are the others. If no consumer
+ * is wanted, there is no second stage.
  *
  * gather_consumers_new() begins with the second stage. When the service is too old for types of
  * consumers, each read that failed for it is repeated without the type, and all later ones omit it.

@@ -2,10 +2,10 @@
 
 /* Reads Placement's answers: lists and trees of providers, the parts of one provider, names,
  * usages, allocations and free capacity. Each reader converts JSON into values. A reader builds its
- * result separately and moves it to ret at the end, so a failure leaves ret unchanged. The reader
- * placement_read_consumer() adds to ret at the end, and placement_read_provider_allocations() also
- * before a failure. Trees are sorted here, parents before children, because Placement guarantees no
- * order.
+ * result separately and moves it to ret at the end, so a failure leaves ret unchanged. Two readers
+ * add to the content of ret and do not replace it: placement_read_consumer() at the end, and
+ * placement_read_provider_allocations() in steps, also before a failure. Trees are sorted here,
+ * parents before children, because Placement guarantees no order.
  *
  * The limits on the number of providers, traits, aggregates, inventories and usages protect the
  * sorted arrays of base/, where an insertion moves all later items. The number of classes,

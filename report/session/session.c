@@ -444,7 +444,7 @@ void session_begin_attempt(Session *session)
         snprintf(session->request_id, sizeof(session->request_id), "X-Openstack-Request-Id: req-%s",
                  uuid.text);
         session->statistics.retry_after_usec = 0;
-        session->pace.credit = 0; /* only successes of this attempt permit a wait */
+        session->pace.credit = 0; /* only successes from now on permit a wait */
 }
 
 const SessionStatistics *session_get_statistics(const Session *session)
