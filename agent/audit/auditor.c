@@ -18,7 +18,7 @@
  * comparison or the document then begins again, the BEGUN_MAX-th time without a further pause.
  *
  * The members after "While one runs" are valid only during an audit, and clear() frees them at its
- * end. The memory and the results outlive the audit. */
+ * end. The members memory (AuditMemory) and state, which has the results, outlive the audit. */
 
 #include "agent/audit/auditor.h"
 
@@ -573,8 +573,8 @@ static void list_wanted(Auditor *auditor)
         auditor->n_wanted = n_kept;
 }
 
-/* Lists the sharing providers, and records whether one of them has DISK_GB. Removes allocations
- * from them from the living claims, because the audit compares only the host's own tree. */
+/* Lists the sharing providers, and records whether one of them has DISK_GB. The listed claims lose
+ * their amounts of sharing providers, because the audit compares only the host's own tree. */
 static int hide_shared(Auditor *auditor, const HostView *view)
 {
         size_t n = 0, at;
