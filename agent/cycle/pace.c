@@ -37,8 +37,8 @@ static uint64_t spread_retry_after(uint64_t asked_usec)
 
 /* Returns the pause after a failure of Placement. A single failure can be a restart of the server,
  * so the first retry follows after 2 to 6 s; a shorter interval shortens this range. Repeated
- * failures are an outage. The pause is then one to two times the interval, of which at most
- * INTERVAL_MAX_USEC count. */
+ * failures are an outage. The pause is then one to two times the interval, which counts as at least
+ * CYCLE_RETRY_FIRST_USEC and at most INTERVAL_MAX_USEC. */
 static uint64_t next_pause_usec(const CyclePace *pace)
 {
         uint64_t interval_usec = pace->interval_usec == UINT64_MAX
@@ -58,9 +58,10 @@ void cycle_pace_note_change(CyclePace *pace, uint64_t now_usec)
         pace->check_at_usec = 0;
 }
 
-/* Schedules the check after the one at now_usec, or ends slow checks if the time without a change
- * or quiet_max_usec is too short. The pause is a number of whole intervals less half an interval,
- * because the pauses of cycles are random. The first pause is a random part of that. */
+/* Schedules the slow check (pace.h) after the check of Placement at now_usec. Ends slow checks if
+ * quiet_max_usec is below 2 intervals, or if the last change is not CYCLE_QUIET_TIMES *
+ * quiet_max_usec ago. The pause is a number of whole intervals less half an interval, because the
+ * pauses of cycles are random. The first pause is a random part of that. */
 static void schedule_check(CyclePace *pace, uint64_t now_usec)
 {
         uint64_t interval_usec = pace->interval_usec, pause_usec;
