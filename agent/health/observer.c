@@ -2,16 +2,16 @@
 
 /* Applies health rules. Two histories keep the results until they are taken: one has the evidence
  * against devices, the other one the evidence that they work again. A history keeps a Track for
- * each pair of rule and device: the times of its last cases, at most the number that the rule needs
- * for a finding. A case makes a result (a finding or a recovery) if the track has this number of
- * times, and the first time is within the time of the rule. A first time after that of the case
- * counts, too (add_case()). A quiet case makes none. The result can be taken when
- * HEALTH_REPEAT_USEC have passed since the last one of the track was taken. The times stay then, so
- * one more case can repeat the result. At HEALTH_TRACKS_MAX pairs in a history, the pair whose last
- * case was added first is forgotten, with a result that was not taken. Its next result does not
- * wait for HEALTH_REPEAT_USEC. Evidence of one kind removes a result of the other kind that was not
- * taken, so the last evidence counts. It also forgets the cases of the other kind, so after a
- * recovery the count of a rule begins at 0.
+ * each pair of rule and device: the times of its last cases, at most the number that a result
+ * needs. A finding needs the number of the rule, and a recovery one case. A case makes the result
+ * if the track has this number of times, and the first time is within the time of the rule. A first
+ * time after that of the case counts, too (add_case()). A quiet case makes none. The result can be
+ * taken when HEALTH_REPEAT_USEC have passed since the last one of the track was taken. The times
+ * stay then, so one more case can repeat the result. At HEALTH_TRACKS_MAX pairs in a history, the
+ * pair whose last case was added first is forgotten, with a result that was not taken. Its next
+ * result does not wait for HEALTH_REPEAT_USEC. Evidence of one kind removes a result of the other
+ * kind that was not taken, so the last evidence counts. It also forgets the cases of the other
+ * kind, so after a recovery the count of a rule begins at 0.
  *
  * An AER counter is evidence only if it grew between two readings: the first reading has errors of
  * any age. Each new error is one case, up to HEALTH_COUNT_MAX for one reading. A bad link is one
@@ -46,10 +46,10 @@ typedef struct Track {
         const HealthRule *rule;
         char address[PCI_ADDRESS_SIZE];
         uint64_t *times;         /* the last cases, the oldest first */
-        unsigned n_times, count; /* number of times, and how many are a finding */
+        unsigned n_times, count; /* number of times, and how many make a result */
         uint64_t order;          /* larger than that of each track whose last case is older */
-        uint64_t sent_usec;      /* CLOCK_MONOTONIC when the last finding was taken; 0: never */
-        bool is_due;             /* there is a finding that was not taken */
+        uint64_t sent_usec;      /* CLOCK_MONOTONIC when the last result was taken; 0: never */
+        bool is_due;             /* there is a result that was not taken */
         char line[HEALTH_TEXT_SIZE], boot_id[HEALTH_BOOT_SIZE]; /* text and boot of the last case */
 } Track;
 
@@ -64,8 +64,8 @@ typedef struct Case {
         const HealthRule *rule;
         const char *address, *line, *boot_id;
         uint64_t usec;  /* CLOCK_REALTIME */
-        unsigned count; /* number of cases of a finding; the same for all cases of a pair */
-        bool quiet;     /* the receiver knows it: it counts, but no finding becomes due */
+        unsigned count; /* number of cases that make a result; the same for all cases of a track */
+        bool quiet;     /* the receiver knows it: it counts, but makes no result */
 } Case;
 
 /* The last reading of a rule about a device. */
@@ -275,7 +275,7 @@ static int add_case(History *history, const Case *new_case)
         return 0;
 }
 
-/* Forgets the cases of a track and a finding that was not taken. The time of its last finding
+/* Forgets the cases of a track and a result that was not taken. The time of its last result
  * stays. */
 static void forget(Track *track)
 {
@@ -300,13 +300,13 @@ static void forget_lines(History *history)
                         forget(&history->tracks[i]);
 }
 
-/* Returns the time from which the track's finding can be taken. */
+/* Returns the time from which the track's result can be taken. */
 static uint64_t due_usec(const Track *track)
 {
         return track->sent_usec ? track->sent_usec + HEALTH_REPEAT_USEC : 0;
 }
 
-/* Takes the next finding that is due. now_usec is CLOCK_MONOTONIC. Returns its track, borrowed
+/* Takes the next result that is due. now_usec is CLOCK_MONOTONIC. Returns its track, borrowed
  * until the next change; NULL: there is none. */
 static const Track *take(History *history, uint64_t now_usec)
 {
@@ -322,7 +322,7 @@ static const Track *take(History *history, uint64_t now_usec)
         return NULL;
 }
 
-/* Returns the microseconds until the next finding is due; UINT64_MAX: never. */
+/* Returns the microseconds until the next result can be taken; UINT64_MAX: never. */
 static uint64_t due_in_usec(const History *history, uint64_t now_usec)
 {
         uint64_t first = UINT64_MAX;

@@ -11,7 +11,7 @@
  * kind. */
 #define HEALTH_TRACKS_MAX 512
 
-/* A finding that repeats is due at most every HEALTH_REPEAT_USEC. So a flood of lines about one
+/* A result that repeats is due at most every HEALTH_REPEAT_USEC. So a flood of lines about one
  * device costs the receiver one message of each rule in that time. */
 #define HEALTH_REPEAT_USEC (2 * USEC_PER_SEC)
 
