@@ -2,7 +2,8 @@
 
 /* Reads health rules from YAML. A Reader has the document and the rule that is read. Each key of a
  * rule is a row of a table with its function. A function returns -EINVAL after it reported a
- * problem. The rule or the file is then skipped, and health_rules_add() still returns 0. -ENOMEM
+ * problem. That rule is then skipped. A file is skipped as a whole if it cannot be parsed as YAML
+ * (yaml-text.h), or has no list "rules". The function health_rules_add() still returns 0. -ENOMEM
  * ends the whole call; the rules before it stay. A rule is added only when it is complete and
  * valid. Keys that depend on each other are checked when all keys were read (check()). An unknown
  * key is a problem, so a file for a newer version loses the rules that use it.
