@@ -218,8 +218,7 @@ static int set_auth(Config *config, Cloud *cloud, Error *reterr)
         return 0;
 }
 
-/* Returns true if text is one of the three words for a truth value in YAML. NULL is none of them.
- */
+/* Returns true if text is one of the words, without regard to case. NULL is none of them. */
 static bool is_word(const char *text, const char *const words[static 3])
 {
         for (size_t i = 0; text && i < 3; i++)
