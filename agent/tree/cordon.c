@@ -11,8 +11,9 @@
  * edit a tree, and cordon_apply() after them.
  *
  * Each change by an operator or a health rule is written to the disk before it takes effect (not if
- * read_only). If the write fails, the change fails and is undone in memory. Only a time can stay in
- * lifted: it is that of now. The words for people are made at each change.
+ * read_only). If the write fails, the change fails and is undone in memory. Only the time that a
+ * failed cordon_lift() added to lifted stays. Evidence after that time still counts. The words for
+ * people are made at each change.
  *
  * LIMITATIONS: reserved amounts that cannot be written until the agent restarts are lost, and the
  * device can stay reserved after its cordon is lifted. */
@@ -781,8 +782,8 @@ static int apply_to_host(CordonEntry *entry, Provider *host, bool known)
         return changed;
 }
 
-/* Reserves all capacity of a device. The amounts to restore follow later changes by other writers:
- * each known tree that has another reserved amount updates them. */
+/* Reserves all capacity of a device. The amounts to restore follow later changes by other writers,
+ * the driver and the device watch: each known tree with another reserved amount updates them. */
 static int reserve_all(CordonEntry *entry, Provider *provider, bool known)
 {
         bool changed = known && !entry->applied;
