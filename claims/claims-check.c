@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Checks existing claims by their domains. The function claims_check_again() completes a claim with
- * devices, identities, cells, host CPUs and the boot. It repeats its attempt after a lost race, and
- * each attempt reads the host again. A device that the claim cannot get does not prevent the other
- * changes. Providers found again, and each identity, are transactions of their own, and stay if a
- * later step fails.
+ * devices, identities, cells and host CPUs, and notes this boot in it. It repeats its attempt after
+ * a lost race, and each attempt reads the host again. A device that the claim cannot get does not
+ * prevent the other changes. Providers found again, and each identity, are transactions of their
+ * own, and stay if a later step fails.
  *
  * Tests: tests/unit/claims/test-claims-guests.c tests/unit/claims/test-claims-layout.c */
 
@@ -23,8 +23,8 @@ static const char *suffix_of(const Claim *claim, const Uuid *provider)
 }
 
 /* Lists the devices that the claim cannot get. With a domain, the guest's own devices are
- * candidates, so only those of claims are taken. Without one, those of all guests and the unclean
- * ones are taken too. So are the chosen ones, which the claim gets for other allocations. */
+ * candidates, so only those of claims are listed. Without one, those of all guests and the unclean
+ * ones are listed too. The chosen ones, which the claim already gets, are listed in both cases. */
 static int take_stock(Claims *claims, const HostDomain *domain, const DeviceList *chosen,
                       Taken *ret, Error *reterr)
 {

@@ -162,7 +162,7 @@ typedef struct Claim {
         char *request; /* the request in the form of Placement's query: "resources=VCPU:2" */
         char *process; /* identifies a guest that no hypervisor lists (agent/guests/process.h); "":
                           a domain, or unknown */
-        char *boot_id; /* boot in which the claim was made; "" if unknown */
+        char *boot_id; /* boot in which the claim was made or checked last; "" if unknown */
         Allocation *allocations; /* provider and resources, sorted by provider */
         size_t n_allocations;
         char **provider_names; /* name of each allocation's provider, same order */
