@@ -52,8 +52,8 @@ static int check_closed(const Claims *claims, Error *reterr)
 }
 
 /* While the rules name a reason (unknown), rejects requests of resources that an unknown consumer
- * can have, and that only one guest can use: devices (from the first facts on) and dedicated
- * CPUs. */
+ * can have, and that only one guest can use: dedicated CPUs and devices. Before the first facts it
+ * is not known which classes are those of devices, so it rejects only dedicated CPUs. */
 static int check_unknown(const Claims *claims, const ResourceRequest *request, Error *reterr)
 {
         _cleanup_(resources_done) Resources asked = RESOURCES_INIT;
