@@ -300,8 +300,9 @@ static void forget_failed(Search *search, size_t level)
                         *failed_at(search, item, item->candidates[i]) = 0;
 }
 
-/* Returns true if the provider of one of the first n items is above, or the same as, those of all
- * others in the subtree. After the effort is spent, the result does not matter. */
+/* Checks a subtree, which is a set of groups (FitItem.subtrees), by its items among the first n.
+ * Returns true if the provider of one of them is above, or the same as, those of all others. After
+ * the effort is spent, the result does not matter. */
 static bool has_top(const Search *search, uint64_t subtree, size_t n)
 {
         const FitProblem *problem = search->problem;
@@ -322,7 +323,7 @@ static bool has_top(const Search *search, uint64_t subtree, size_t n)
         return false;
 }
 
-/* Checks the subtrees whose last item is at this level. */
+/* Checks each subtree whose last item is at this level, with has_top(). */
 static bool subtrees_hold(Search *search, size_t level)
 {
         const FitProblem *problem = search->problem;

@@ -7,7 +7,7 @@
  * the allocations here, class by class. Only hugepages of a layout, which the request does not name
  * as a class, are compared later. Claims of this host can have amounts that Placement does not know
  * yet. So each amount is also compared with the capacity that claims left. The first difference or
- * lack ends the preparation with words, and no bound request is made.
+ * lack ends placed_make() with words, and no bound request is made.
  *
  * Tests: tests/unit/claims/fit/test-placed.c */
 
