@@ -614,7 +614,8 @@ static int inspect_unread(Work *work, const Claim *claim)
 }
 
 /* Handles one claim. If the facts are recorded (ReconcileInput.recorded), they have no guests. Then
- * only devices, expiring claims and claims that identify their guest themselves are compared. */
+ * only devices, expiring claims and claims that identify their guest (Claim.process) are compared.
+ */
 static int inspect_claim(Work *work, const Claim *claim)
 {
         bool moving = !uuid_empty(&claim->guest);
@@ -709,8 +710,8 @@ static bool is_move_of(const Work *work, const Consumer *consumer, const HostDom
 
 /* A guest can be moving to another host. For each such guest, marks at most one consumer that can
  * be its migration. Then place_consumers() makes no claim of this consumer, because the claim of
- * the guest counts its amounts. A guest that is off and gets no claim needs its devices if it comes
- * back. */
+ * the guest counts its amounts. This is also done for a guest that is off and gets no claim: a
+ * claim of the migration would have its devices, and prevent its start after a reverted resize. */
 static void mark_migrations(const Work *work, bool *counted)
 {
         for (size_t i = 0; !work->input->recorded && i < work->input->facts->n_domains; i++)
