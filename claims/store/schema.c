@@ -29,8 +29,8 @@ static const char newest_versions[] =
  * guest is the consumer of the guest itself. It is empty unless a migration gave the claim another
  * consumer. See ClaimWriteState for write_state, and ClaimReported for reported_*.
  *
- * The table claim_counts has the number of living claims. Without it, each change of a property
- * would count 10,000 rows. AUTOINCREMENT: an id is never used again.
+ * The table claim_counts has the number of living claims. Without it, each report of the agent's
+ * status (n_claims) would count up to 10,000 rows. AUTOINCREMENT: an id is never used again.
  *
  * A claim that ends while Placement has or can have allocations that the agent wrote for it leaves
  * a removal. A trigger makes it, so every way to end a claim does. claims_withdraw() resets the
