@@ -30,7 +30,7 @@ static const char *const usual[] = { SYSCONFDIR, "/etc", "/run", PREFIX_LIB_DIR,
 typedef struct DropIn {
         char *path;
         const char *name; /* last component of path, not owned */
-        bool masked;      /* is a link to /dev/null, so the name is skipped in all roots */
+        bool masked;      /* is a link to /dev/null: later roots do not add the name */
 } DropIn;
 
 typedef struct Search {
