@@ -105,8 +105,9 @@ static int link_providers(TreePrinter *printer)
         return 0;
 }
 
-/* Returns the colour of a usage bar. An inventory that is withheld or cordoned has no capacity. Its
- * usage is yellow and not red, because its guests use no more than they claimed. */
+/* Returns the colour of a usage bar: red if no capacity is free, and yellow from FULL_PERCENT on.
+ * An inventory that is withheld or cordoned has no capacity. Its usage is yellow and not red,
+ * because its guests use no more than they claimed. */
 static CtlColour usage_colour(uint64_t used, uint64_t capacity)
 {
         if (used == 0)
