@@ -93,7 +93,7 @@ static uint64_t get(const VgpuSizes *sizes, const SnapshotDevice *device, uint32
 }
 
 /* Stores a size if none was known, or only a smaller one. Ignores 0, a size that is not believed,
- * and a new one above VGPU_SIZES_MAX. */
+ * and a new one if the list has VGPU_SIZES_MAX already. */
 static int set(VgpuSizes *sizes, const VgpuSize *size, bool *changed)
 {
         bool found;

@@ -41,8 +41,8 @@ typedef struct Link {
 /* Copies of options, because a thread that hangs outlives the configuration. */
 typedef struct LibvirtState {
         char *uri;
-        DriverConfig config;       /* libvirt: borrows uri. host: the options of make_facts(), and
-                                      owns their lists */
+        DriverConfig config;       /* libvirt: its connection_uri is the member uri. host: has the
+                                      options of make_facts(), and owns their lists */
         DiskCheck *disk;           /* reads the size of the disk, and the folders of servers */
         char *images_storage_pool; /* NULL: none */
         Link link;                 /* only the virt thread uses it */

@@ -6,7 +6,7 @@
  * are unknown without features, that of hyperthreading without cells, and all others without
  * emulators. Otherwise a trait that the snapshot or the configuration shows is on. A trait that is
  * not on is unknown while its list, the features or the emulators, is incomplete, and off
- * otherwise.
+ * otherwise. That of hyperthreading has no such list.
  *
  * The tables follow Nova's code (doc/facts.md, facts C8). A trait that Nova always removes is in
  * them, and is never on.
