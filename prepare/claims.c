@@ -7,6 +7,8 @@
  *    "claims": [{"id", "state", "address", "type"}],
  *    "dirty": [{"row", "since", "address"}]}
  *
+ * "complete" is false after an error, and with Placement until it was read for a new database.
+ *
  * The child becomes the owner of the state folder before it opens anything below it, so files that
  * SQLite makes belong to the agent. The size of the document and the time of the child are limited,
  * because the agent's user could replace the database and stop the child. At a limit, or after
