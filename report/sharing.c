@@ -151,8 +151,8 @@ static bool has_disk(const ProviderTree *pools)
         return false;
 }
 
-/* Decides whether the usage must be read: the root has DISK_GB, and the option says that it leaves
- * Placement always, or while a sharing provider has DISK_GB. */
+/* Decides whether the usage must be read: the root has DISK_GB, and the member use says that this
+ * inventory leaves Placement always, or while a sharing provider has DISK_GB. */
 static bool needs_use(const Sharing *sharing)
 {
         const Provider *root = provider_tree_find(sharing->tree, &sharing->root);

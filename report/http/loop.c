@@ -98,8 +98,8 @@ static CURLMcode call_curl(HttpLoop *loop, curl_socket_t fd, int events, int *re
         return code;
 }
 
-/* Handles an event and reports the handles that ended. settled() can free the loop, so it comes
- * last. */
+/* Handles an event and reports the handles that ended. The caller's callback settled (loop.h) can
+ * free the loop, so it comes last. */
 static void act(HttpLoop *loop, curl_socket_t fd, int events)
 {
         int running;

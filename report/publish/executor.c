@@ -614,9 +614,10 @@ static void pump(Executor *executor)
                 sd_event_source_set_enabled(executor->deferred, SD_EVENT_ONESHOT);
 }
 
-/* Notes the end of a plan with a batch. A batch that lost a race EXECUTOR_BATCH_RACES_MAX times in
- * a row, or that was not done for another reason, counts as failed. The caller then plans without
- * one: single writes lose fewer races. */
+/* Notes the end of a plan with a batch, which is a reshape that has many inventories and moves no
+ * consumer (Plan.is_batch). A batch that lost a race EXECUTOR_BATCH_RACES_MAX times in a row, or
+ * that was not done for another reason, counts as failed. The caller then plans without one: single
+ * writes lose fewer races. */
 static void note_batch(Executor *executor)
 {
         ExecutorMemory *memory = executor->memory;
