@@ -515,8 +515,9 @@ static int on_disconnected(sd_bus_message *message, void *userdata, sd_bus_error
 }
 
 /* Handles the answer to the request for the bus name. A refusal is retried like a lost connection,
- * and so is a name that belongs to another connection. In the queue of leave_bus() the name usually
- * follows at once, and on_name_acquired() ends the retry. */
+ * and so is a name that belongs to another connection. After leave_bus() the old connection can
+ * still own the name, and the request waits in the queue of the bus. The name usually follows at
+ * once then, and on_name_acquired() ends the retry. */
 static int on_name_requested(sd_bus_message *message, void *userdata, sd_bus_error *error)
 {
         BusService *service = userdata;
