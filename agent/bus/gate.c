@@ -25,7 +25,8 @@
 #define LOOK_USEC    (20 * USEC_PER_MSEC)
 /* Connections of one user about which one ask_unread() asks. */
 #define ASKED_AT_ONCE 32
-/* Calls of a user that does not read for this long are dropped, and refusals of this age. */
+/* Calls of a user that does not read for this long are dropped. A refusal to such a user is dropped
+ * at this age. */
 #define UNREAD_USEC (10 * USEC_PER_SEC)
 
 #define REFUSALS_AT_ONCE 256 /* refusals in one run of their source; then other sources run */
@@ -606,8 +607,9 @@ static bool is_for_sd_bus(sd_bus_message *m)
 }
 
 /* Limits the calls that sd-bus answers, except those of privileged senders. Until all input is
- * read, at most BUS_CALLS_PER_USER of them are answered for all other users together. A user that
- * is not BUS_READS is refused, too. Returns -EBUSY for a refusal. */
+ * read, at most BUS_CALLS_PER_USER of them are answered for all other users together. The call of a
+ * user is also refused while it does not read its answers, or while the bus must be asked about
+ * that. Returns -EBUSY for a refusal. */
 static int limit_sd_bus_call(BusGate *gate, sd_bus_message *m, const char *name)
 {
         BusSender *sender;
