@@ -526,7 +526,8 @@ int bus_cordon(sd_bus_message *call, const BusCaller *caller, const BusConfig *c
 }
 
 /* Returns why [agent] nova leaves the end of a cordon or retirement to nova-compute in Placement,
- * although it ends for claims. NULL: the agent writes it. action: what the beginning needs. */
+ * although it ends for claims. NULL: the agent writes it, because the mode permits action, the
+ * beginning of the same cordon or retirement. */
 static const char *find_left(const BusConfig *config, NovaAction action)
 {
         NovaMode nova = tracker_view(config->tracker).nova;
