@@ -137,8 +137,8 @@ static bool has_result(const Cleaner *cleaner, const UncleanDevice *row, const c
         return text && strcmp(text, state) == 0;
 }
 
-/* Returns true if the state of a dirty device is so old that a wait of its units is no short one.
- */
+/* Returns true if a dirty device has this state for more than AGAIN_USEC. A shorter wait of its
+ * units is not reported, and stamps are written often. */
 static bool is_late(const UncleanDevice *row)
 {
         return clock_usec(CLOCK_REALTIME) > row->since_usec + AGAIN_USEC;
@@ -480,8 +480,8 @@ static int end(Cleaner *cleaner, const UncleanDevice *row, bool proved, Error *r
 }
 
 /* Sets the time of a held or failed row to now if it is in the future, because the clock was set
- * back since. Until then no poll and no lift of a cordon would be later. Returns 1 if it did, 0 if
- * not, or a negative errno. */
+ * back since. With a time in the future, each poll and each lift of a cordon would count as earlier
+ * than the row. Returns 1 if it did, 0 if not, or a negative errno. */
 static int bring_back(Cleaner *cleaner, const UncleanDevice *row, Error *reterr)
 {
         uint64_t now = clock_usec(CLOCK_REALTIME);
