@@ -3,7 +3,8 @@
 /* Makes the tree of providers that this host should have, from the last snapshot and a base tree.
  * The base is the tree of Placement, or before Placement was read, an earlier tree or none
  * (find_base()). Tracker.tree keeps the result. The claims get it together with the sharing
- * providers. If it is no preview, claims of an old shape move before. If nova-compute owns the
+ * providers. Before, claims of an old shape move to a tree that is no preview, if it needs no
+ * reshape or the claims have not followed the last one (take_tree()). If nova-compute owns the
  * tree, Tracker.tree is the tree of Placement with the larger reserved amounts of both
  * (nova_tree_to_claim()), to which claims are fitted. The agent's own tree (Tracker.wanted) is then
  * only compared, except its reserved amounts, which begin_reserve() can write. The phases call this
@@ -12,8 +13,9 @@
  *
  * A tree that was not made from the tree of Placement is only a preview, except on a standalone
  * host. So is one that was made from the mirror after a write without an answer, until the next
- * read. Claims are fitted to a preview and the claim database stores it, but claims do not move,
- * and the parts of the tree maker store nothing, except the device watch. Beside nova-compute, the
+ * read. Claims are fitted to a preview and the claim database stores it, but claims do not move.
+ * The parts that edit the tree (agent/tree/tree-maker.h) store nothing for a preview. Only the
+ * device watch can write its list of devices then (device_watch_apply()). Beside nova-compute, the
  * preview is an earlier tree with the larger reserved amounts, or the agent's own tree if there is
  * none. If a host with Placement cannot make a tree after a poll, it makes a preview from the last
  * tree, if there is one. After each other failure the last tree stays in use. This file sends no
@@ -133,7 +135,7 @@ static int add_pools(const ProviderTree *tree, const ProviderTree *pools, Provid
 
 /* Passes the tree, the sharing providers and the snapshot to the claims. Without memory, the
  * sharing providers are left out, with a warning. reshaped: claims of an older shape move to the
- * providers of the tree first, except in a dry run. */
+ * providers of the tree first, except in a dry run. take_tree() decides about it. */
 static void offer_tree(Tracker *tracker, bool reshaped)
 {
         _cleanup_(provider_tree_freep) ProviderTree *both = NULL, *pools = NULL;
