@@ -153,8 +153,8 @@ void identity_judge(const IdentityFacts *facts, IdentityVerdict *ret)
         explain(facts, state, ret->text, sizeof(ret->text));
 }
 
-/* Checks the facts in an order in which the most basic reason comes first. Without a file, no force
- * is necessary. */
+/* Checks the facts in an order in which the most basic reason comes first. If this host has no file
+ * with a uuid yet, no force is necessary. */
 int identity_may_adopt(const IdentityFacts *facts, bool force, Error *reterr)
 {
         const NameHolder *who = &facts->holder.who;
