@@ -22,9 +22,9 @@
  * hypervisor, of the configuration or of clouds.yaml, and a compute_id that cannot be used end the
  * program with words and exit code 1. So do a session that cannot be made, a failed change of the
  * user, a failed output, and lack of memory. A failure of Keystone or Placement, or a repair that
- * is refused or fails, is a part of the document, with exit code 0. If Placement refuses the
- * microversion to "connect", the document has "" in its place, and no words about it. The program
- * ends after one order, so it waits for each answer (placement_probe_ask()).
+ * is refused or fails, is a part of the document, with exit code 0. If Placement fails when
+ * "connect" asks for the newest microversion, the document has "" in its place, without words. The
+ * program ends after one order, so it waits for each answer (placement_probe_ask()).
  *
  * Tests: tests/integration/agent/test_identity.py tests/integration/agent/test_keystone.py */
 
