@@ -13,10 +13,10 @@
  * frees itself at its end: no function uses it afterwards. A conflict of Placement repeats a task
  * after a random pause that grows. A task has at most CLAIM_TASK_ATTEMPTS_MAX attempts. Pauses for
  * a healer or a refresh are limited, and are no attempts. The order of a round is removals, moves,
- * writes; a round has at most one task for each of them. A refusal of Placement does not end the
- * round, another failure does. Three events mark all removals that are pending then as late: the
- * first round, a round without a session or the permission to remove, and the failure of a task of
- * a round. */
+ * writes, and each single removal, move or write has at most one task in a round. A refusal of
+ * Placement does not end the round, another failure does. Three events mark all removals that are
+ * pending then as late: the first round, a round without a session or the permission to remove, and
+ * the failure of a task of a round. */
 
 #include <errno.h>
 #include <inttypes.h>
