@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Moves claims after a reshape, so that they name the providers of the new tree. The tracker calls
- * it for each known tree of the final shape, and for one after a reshape that the claims have not
- * followed yet, except in a dry run. A Follow has the living claims as two sets of consumers:
+/* Moves claims after a reshape, so that they name the providers of the new tree. Except in a dry
+ * run, the tracker calls it for each known tree that has the final shape, or while the claims have
+ * not followed the last reshape. A Follow has the living claims as two sets of consumers:
  * before, and after the move. Each claim is a consumer with a made-up uuid, because one guest can
  * have two claims. An alias leads from that uuid to the guest.
  *
