@@ -4,9 +4,10 @@
  * consumer's allocations of this tree, without sharing providers. The larger amount counts for
  * VCPU, PCPU and MEMORY_MB, unless the agent wrote the allocations: then the domain's counts. For
  * another class the allocations count, if all of them are on the root and the guest shows none of
- * it; else the guest's amount. If an allocation of the class cannot be held here, the guest's
- * amount counts. VCPU and PCPU both get the guest's amounts if an allocation of either cannot be
- * held here, or if the allocations of either are less than the domain shows.
+ * it; else the guest's amount. A claim cannot hold an allocation if its provider is neither the
+ * root nor below it, or has no inventory of the class. With such an allocation of the class, the
+ * guest's amount counts. VCPU and PCPU both get the guest's amounts with such an allocation of
+ * either, or if the allocations of either are less than the domain shows.
  *
  * Tests: tests/unit/agent/guests/test-claim-share.c */
 
