@@ -638,7 +638,8 @@ int claims_probe(Claims *claims, Error *reterr)
 {
         int r = store_begin(claims, reterr);
 
-        /* Two changes, since SQLite writes no page for an unchanged row. */
+        /* Adds 1 to a number and subtracts it again. SQLite would not write the page of a row for
+         * an update without a change. */
         if (r == 0)
                 r = store_run(claims, STATEMENT_PROBE, VALUES(1), CLAIM_DONE, reterr);
         if (r == 0)
@@ -681,8 +682,8 @@ static int write_used(Claims *claims, int64_t claim, const Uuid *provider,
                        : r;
 }
 
-/* Moves up to amount of the first row, and yields the moved amount. Returns CLAIM_E_NOT_FOUND
- * without a row. */
+/* Moves up to amount from the claim's first allocation, by request group, of the old provider and
+ * class. Yields the moved amount. Returns CLAIM_E_NOT_FOUND if there is no such allocation. */
 static int move_share(Claims *claims, const StoreShift *shift, uint64_t amount, uint64_t *ret_moved,
                       Error *reterr)
 {
