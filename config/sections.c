@@ -179,7 +179,8 @@ static bool has_word(char *const *list, const char *word)
         return false;
 }
 
-/* Checks that no earlier section has one of the words. list_of: the same list of a section. */
+/* Checks that no earlier section has one of the words. list_of returns the list of a section in
+ * which they must not be: its addresses or its classes. */
 static int check_alone(const HostConfig *host, char *const *words,
                        char *const *(*list_of)(const HostClean *clean), Error *reterr)
 {
