@@ -238,8 +238,8 @@ static int run_helper(void *data)
         return 127;
 }
 
-/* Stores the words of a failure: those of the order and the last line of the child's errors, which
- * is cut off. Returns -EIO. The earlier lines stay in errors. */
+/* Stores the words of a failure: those of the order and the last line of the child's errors.
+ * Removes this line from errors, where the earlier lines stay. Returns -EIO. */
 static int fail_order(const char *failure, char *errors, Error *reterr)
 {
         static const char prefix[] = "computectl: ";
