@@ -116,8 +116,8 @@ static void print_hypervisor(const json_t *status, CtlPage *page)
                                "The data is from the last successful poll");
 }
 
-/* Prints the sync state, with the differences if nova-compute reports this host. Otherwise prints a
- * missing right to reshape, and the time of the state unless it is "standalone" or "synced". */
+/* Prints the sync state. Adds the differences if nova-compute reports this host. If not, adds a
+ * missing right to reshape, and the begin of the state unless it is "standalone" or "synced". */
 static void print_sync(const json_t *status, CtlPage *page)
 {
         const char *state = ctl_json_text(status, "sync_state");
