@@ -9,11 +9,11 @@
  * short memory, and the alarm. Nothing is written to standard output. The process ends within the
  * time limit, which begins after the configuration was read. With a configuration that cannot be
  * read, the agent is asked for the policy, and the limit counts once for that call and once for the
- * step. The alarm enforces the limit, because the bus library can wait longer; its handler exits
- * directly with the code of the policy. Only "prepare" can stop a guest: if the agent rejects it,
- * if it waits in vain for its partition, or if the policy is "deny" and the step fails or gets no
- * answer. Limit: a domain's XML of XML_MAX bytes or more is an error; only XML_MAX bytes of it are
- * read. */
+ * step. The alarm enforces the limit, because the bus library can wait longer. Its handler exits
+ * directly with the code of the policy, or with a failure while the guest waits for its partition.
+ * Only "prepare" can stop a guest: if the agent rejects it, if it waits in vain for its partition,
+ * or if the policy is "deny" and the step fails or gets no answer. Limit: a domain's XML of XML_MAX
+ * bytes or more is an error; only XML_MAX bytes of it are read. */
 
 #include "ctl/verbs/hook.h"
 
@@ -124,8 +124,8 @@ static void on_too_late_allow(int number)
         _exit(EXIT_SUCCESS);
 }
 
-/* Handles the alarm of "prepare" for the policy "deny": ends the process with a failure, after
- * which libvirt does not start the guest. */
+/* Handles the alarm of "prepare" for the policy "deny", and while the guest waits for its
+ * partition: ends the process with a failure, after which libvirt does not start the guest. */
 static void on_too_late_deny(int number)
 {
         (void)!write(STDERR_FILENO, too_late, sizeof(too_late) - 1);
