@@ -3,8 +3,8 @@
 /* Checks the configuration that all drivers obey. Each check_…() function checks one option, or
  * options that depend on each other. It returns -EINVAL with an error text that names the option,
  * or -ENOMEM. The checks of CPU sets, of one entry of reserved_huge_pages, and of device_spec are
- * in other files. The function driver_config_check() calls all of them in a fixed order and returns
- * the first error. Checks that need the hardware are in drivers/verify.c.
+ * in other files. The function driver_config_check() runs all checks, also those, in a fixed order
+ * and returns the first error. Checks that need the hardware are in drivers/verify.c.
  *
  * Tests: tests/unit/drivers/test-driver-config.c */
 #include "drivers/driver-config.h"
