@@ -55,7 +55,8 @@ static json_t *allocations_to_json(const Claim *claim)
 }
 
 /* Checks whether libvirt must detach the device from its host driver (managed='yes'). An mdev has
- * no such driver. A PCI device that the poll did not find, or without facts, counts as managed. */
+ * no such driver. A PCI device counts as managed if the poll did not find it, or if facts is
+ * NULL. */
 static bool is_managed(const HostFacts *facts, const ClaimDevice *device)
 {
         const HostPci *pci = facts ? host_facts_find_pci(facts, device->address) : NULL;
