@@ -19,21 +19,22 @@
  * device that is open at first waits, and one that is open at a later check fails.
  *
  * A task whose unit an earlier run started for the same row begins with the first unit again. If
- * that one still runs, it is waited for (prepare/unit.h). If the proof still runs, its end is
- * waited for first, and its success does not count. At the end of its time (timeout_sec, for each
- * unit) only systemctl is killed: the task fails, and the unit is not stopped. A run that is killed
- * leaves no result of the units that run, and the next one begins these tasks again. While the
- * system stops, a failed unit is no result either. The result names the row of the database and its
- * time, so it cannot count for a later use of the device, nor for a row of another database.
+ * the first unit still runs, it is not started twice: the task waits for it, and its success counts
+ * (prepare/unit.h). If the proof still runs, the task waits for it before it starts the first unit.
+ * The failure of this proof counts, but not its success. At the end of its time (timeout_sec, for
+ * each unit) only systemctl is killed: the task fails, and the unit is not stopped. A run that is
+ * killed leaves no result of the units that run, and the next one begins these tasks again. While
+ * the system stops, a failed unit is no result either. The result names the row of the database and
+ * its time, so it cannot count for a later use of the device, nor for a row of another database.
  *
  * A run can take days, so it reads the configuration again with each look at the database. A unit
  * that runs keeps its time, and the proof is that of the section when the first unit ends.
  *
  * Invariant: no unit is started for a row that has a result, unless the record was lost or cannot
  * be read. The agent can read the result at any time, and give the device to a guest. So a run
- * first takes over the results of the last one, and two runs never overlap. Limit: a run makes no
- * task beyond TASKS_MAX, whose results fit into the record, and a later run cleans the other
- * devices.
+ * first takes over the results of the last one, and a lock prevents that two runs overlap
+ * (prepare_take_lock()). Limit: a run makes no task beyond TASKS_MAX, whose results fit into the
+ * record, and a later run cleans the other devices.
  *
  * Tests: tests/unit/prepare/test-clean.c tests/integration/claims/test_clean.py */
 
