@@ -132,8 +132,8 @@ static int plan_number(Planner *p, const PrepareCard *card)
 }
 
 /* Decides about the driver of a function that is no vGPU. A function that is in use, or perhaps in
- * use, keeps its driver: libvirt binds another one for a guest with managed='yes'. That is refused
- * only for a claim that needs a type, because its guest would get no vGPU. */
+ * use, keeps its driver: libvirt binds another one for a guest with managed='yes'. It gets no step
+ * then, or a refusal if its claim needs a type, because its guest would get no vGPU. */
 static int plan_driver(Planner *p, const PrepareFunction *function, const PrepareClaim *claim,
                        bool needs_type)
 {
