@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Gets tokens from Keystone, gives the session the present one, and decides when another one is
- * requested. With auth_type none or admin_token there is no Keystone, and the pass never changes.
+ * requested. The session gets a token as a pass (AuthPass): a header, and perhaps the endpoint of
+ * Placement. With auth_type none or admin_token there is no Keystone, and the pass never changes.
  *
  * A token has two times, renew_usec and end_usec, counted from the request for it (asked_usec). All
  * times here are of CLOCK_BOOTTIME, which cannot be set and which counts the time that a host
