@@ -372,8 +372,8 @@ int mirror_move(Mirror *mirror, const Uuid *moved, const Uuid *parent, int64_t g
         if (!entry)
                 return -ENOENT;
         mirror->list = NULL;
-        /* A move leaves the generation unchanged. If it differs, another writer changed the
-         * provider. */
+        /* A new parent leaves the generation of the provider unchanged. If Placement answered with
+         * another one, another writer changed the provider. */
         if (entry->generation != generation)
                 entry->generation = -1;
         r = own_tree(mirror);
