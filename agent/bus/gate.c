@@ -606,10 +606,10 @@ static bool is_for_sd_bus(sd_bus_message *m)
                              strcmp(interface, "org.freedesktop.DBus.Peer") == 0);
 }
 
-/* Limits the calls that sd-bus answers, except those of privileged senders. Until all input is
- * read, at most BUS_CALLS_PER_USER of them are answered for all other users together. The call of a
- * user is also refused while it does not read its answers, or while the bus must be asked about
- * that. Returns -EBUSY for a refusal. */
+/* Limits the calls that sd-bus answers, except those of senders that are known to be privileged.
+ * Until all input is read, at most BUS_CALLS_PER_USER of them are answered for all other senders
+ * together. The call of a user is also refused while it does not read its answers, or while the bus
+ * must be asked about that. Returns -EBUSY for a refusal. */
 static int limit_sd_bus_call(BusGate *gate, sd_bus_message *m, const char *name)
 {
         BusSender *sender;
