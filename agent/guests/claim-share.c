@@ -103,8 +103,9 @@ static uint64_t until_sec(const Consumer *consumer)
 }
 
 /* The generation of the result is the one before the agent's write, or before the last write of a
- * consumer that was only read. The providers that the view lacks are folded into one uuid, in their
- * sorted order. */
+ * consumer that was only read. The view lacks the providers of other hosts. Their uuids are folded
+ * into one, in their sorted order: claim_share_is_ours() compares it, and another one shows that a
+ * client changed this set. */
 ClaimReported claim_share_reported(const HostView *view, const Consumer *consumer, bool written)
 {
         Uuid elsewhere = consumer->uuid;

@@ -90,8 +90,8 @@ static inline uint64_t pending_writes_sum(const PendingWrites *pending_writes)
 typedef struct ClaimReported {
         int64_t generation; /* generation of the consumer */
         Uuid elsewhere;     /* stands for the providers that are not of this host; "": unknown */
-        uint64_t until_sec; /* last possible time of the write, by Placement's clock; the time of
-                               the read if the consumer was read; 0: unknown */
+        uint64_t until_sec; /* last possible time of the write, by Placement's clock; if the
+                               consumer was only read, the time of its last write; 0: unknown */
 } ClaimReported;
 
 /* The pending removal of an ended claim's allocations. The claim was pending, written or sent when
