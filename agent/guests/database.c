@@ -375,7 +375,7 @@ void claim_service_note_cards(ClaimService *service)
                 service->watch_cards(service->watch_cards_userdata);
 }
 
-/* Returns whether the claim has a device that is withheld from the claim to its cleaning. */
+/* Returns whether the claim has a device that must be cleaned after each guest. */
 static bool has_cleaned_device(const ClaimService *service, const Claim *claim)
 {
         for (size_t i = 0; service->facts && i < claim->n_devices; i++) {

@@ -73,7 +73,7 @@ static bool has_vgpu_types(const HostConfig *config)
         return false;
 }
 
-/* Returns true if the program must see to a changed claim of this device. */
+/* Returns true if prepare_wanted_note() writes a stamp for a changed claim of this device. */
 static bool is_concerned(const HostConfig *config, const Snapshot *snapshot,
                          const ClaimDevice *device)
 {
