@@ -6,10 +6,10 @@
  * fields, the id and the place in the code, after "error: " (err and more important), "warning: "
  * or "debug: ". Levels between warning and debug have no such prefix. Each call formats on its own
  * stack and writes a line at once, so threads need no lock. The only state is the level, an atomic
- * integer. In a message, control characters and bytes that are not UTF-8 become spaces. Values of
- * fields are not cleaned, and are cut at about the same length. The message has less than
- * LOG_TEXT_MAX bytes: the rest is cut. Fields after the LOG_FIELDS_MAX-th are dropped. errno is
- * preserved. */
+ * integer. In a message, control characters and bytes that are not UTF-8 become spaces. The
+ * message has less than LOG_TEXT_MAX bytes: the rest is cut. Values of fields are not cleaned, and
+ * a field is cut at LOG_TEXT_MAX + 63 bytes with its name. Fields after the LOG_FIELDS_MAX-th are
+ * dropped. errno is preserved. */
 
 #include "base/log.h"
 

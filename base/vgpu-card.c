@@ -125,7 +125,7 @@ static bool can_become(const VgpuFunction *function, VgpuTypeSet types)
 }
 
 /* Returns whether the function is idle: a claim can get it with the type that it has. Never true on
- * a prepared card. */
+ * a prepared card, whose idle functions lose their types. */
 static bool is_idle(const VgpuCard *card, const VgpuFunction *function)
 {
         return function->type != VGPU_TYPE_NONE && !function->is_taken && !card->is_prepared &&
@@ -180,7 +180,7 @@ static bool is_heterogeneous(const Sums *sums)
 /* Returns the number of further vGPUs of the type that the remaining framebuffer holds, for a type
  * that the hardware lists. If the types of all claims are set in the hardware, the result is at
  * least 1: the known size can be a lower bound. If a size is unknown, max_instances decides: with
- * it the result is UINT64_MAX, without it 1 or 0. */
+ * it the result is UINT64_MAX, without it this least number: 1, else 0. */
 static uint64_t count_room(const VgpuCard *card, const Sums *sums, int type)
 {
         const VgpuType *of = &card->types[type];
