@@ -144,8 +144,8 @@ void host_view_usable(const HostView *view, const char *node, bool usable[])
 }
 
 /* Finds the provider of tree that continues a provider of seen: the one with its uuid, or one of
- * the same name with a new uuid. The uuid is new if Placement already has the provider under
- * another uuid than the one that this host chose. */
+ * the same name with a uuid that seen lacks. The name gets a new uuid when Placement turns out to
+ * have the provider under another uuid than the one that this host chose. */
 static const Provider *find_successor(const HostView *seen, const Provider *provider,
                                       const ProviderTree *tree)
 {
