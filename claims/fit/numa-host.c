@@ -5,9 +5,10 @@
  * has it and is not withheld. Otherwise numa.c fits it for the whole host, and a cell is only
  * limited by its own CPUs and memory in HostFacts, with the root's allocation ratio. A dedicated
  * CPU is free if no claim holds it, it is in no definition of a running guest, and it is not
- * withheld. Memory and shared CPUs count as used only by claims whose host cells are known. A
- * comparison stops at the first term that fails, and fail() writes the verdict. CPUs are chosen
- * only after the search, by numa_host_lay_out().
+ * withheld. Memory and shared CPUs count as used only by claims whose host cells are known, but
+ * the inventory of a cell's provider counts all of its claims. A comparison stops at the first term
+ * that fails, and fail() writes the verdict. CPUs are chosen only after the search, by
+ * numa_host_lay_out().
  *
  * Tests: tests/unit/claims/fit/test-numa.c tests/unit/claims/fit/test-numa-search.c */
 
@@ -392,7 +393,7 @@ static bool fit_small(const NumaCapacity *capacity, uint64_t memory_mb, NumaVerd
 }
 
 /* Checks whether the memory fits into free pages of the requested kind: small, large, any, or one
- * size. Returns true for a request without a kind, because fit_memory() checks its amount. Returns
+ * size. Returns true without a kind (NUMA_PAGES_DEFAULT): fit_memory() checks its amount. Returns
  * true also if only the inventory has too few large pages, because fit_page_provider() checks
  * it. */
 static bool fit_pages(const NumaHost *host, const NumaCapacity *capacity, const NumaRequest *numa,
@@ -429,7 +430,7 @@ static uint64_t choose_limit(uint64_t limit, uint64_t total, uint64_t n_shared,
 }
 
 /* Checks the free pages of the requested kind, and the memory of all guests in the cell. A request
- * without a kind must also fit into the small pages. */
+ * without a kind (NUMA_PAGES_DEFAULT) must also fit into the small pages. */
 static bool fit_memory(const NumaHost *host, const NumaCapacity *capacity, const NumaRequest *numa,
                        uint64_t memory_mb, uint64_t n_shared, uint64_t n_dedicated,
                        NumaVerdict *ret)
@@ -488,8 +489,9 @@ static const RequestGroup *find_group(const ResourceRequest *request)
                                                                              : NULL;
 }
 
-/* Checks the classes that cells' providers count: the inventory, the tree and the forbidden traits
- * of this cell's provider. */
+/* Checks the classes that cells' providers count. This cell's provider must have the amounts in its
+ * inventories, be in the tree that the group requests (fit_tree_allows()), and have no forbidden
+ * trait. */
 static bool fit_provider(const NumaHost *host, const NumaCapacity *capacity,
                          const ResourceRequest *request,
                          const uint64_t amounts[static _NUMA_CLASS_MAX], NumaVerdict *ret)

@@ -5,13 +5,13 @@
  * guest cell of its own. That is a matching, grown by augmenting paths. Such sets are a matroid:
  * among some host cells, all sets that cannot be extended have the same size. So the first descent
  * from each set ends at a complete set, or no descent from it does. The matching in the order of
- * ranks is made only for the set that fits. Each set is tried with fit_trial_run(), which places
- * the classes that are not counted by cell. The same trial runs once before the search, without a
- * set. Its words explain amounts that fit nowhere. If it finds no capacity, the search continues
- * only if the group without a suffix requires traits, because the cells' providers can add traits.
- * After another failure there is no search. The function fit_force_numa() counts resources that are
- * used already, without a search. The function fit_explain_numa() lists the verdict of each host
- * cell for each guest cell.
+ * ranks is made only for the set that fits. Each complete set is tried with fit_trial_run(), which
+ * places the classes that are not counted by cell. The same trial runs once before the search,
+ * without a set. If it finds no capacity, the search continues only if the group without a suffix
+ * requires traits, because the cells' providers can add traits. The words of a search replace those
+ * of the trial. After another failure there is no search. The function fit_force_numa() counts
+ * resources that are used already, without a search. The function fit_explain_numa() lists the
+ * verdict of each host cell for each guest cell.
  *
  * Tests: tests/unit/claims/fit/test-numa.c tests/unit/claims/fit/test-numa-search.c
  *   tests/unit/claims/fit/test-fit.c */
@@ -541,8 +541,8 @@ static size_t find_nearest(const NumaSearch *search, size_t guest)
         return nearest;
 }
 
-/* Explains why no set of host cells was complete: the first guest cell that fits nowhere, or too
- * few cells. */
+/* Explains why no set of host cells was complete: the first guest cell that fits nowhere, else too
+ * few cells, or cells that fit only on the same host cells. */
 static void explain_cells(const NumaSearch *search, Error *reterr)
 {
         size_t n_cells = search->request->numa.n_cells, n_capacities = search->host->n_capacities;
@@ -630,8 +630,7 @@ int fit_request_numa(const HostView *view, const HostFacts *facts, const char *n
                 return CLAIM_E_NO_CAPACITY;
         if (numa_host_make(&host, view, facts, node, placed) < 0 || search_init(&search) < 0)
                 return error_oom(reterr);
-        /* A request that fits on no set of cells is explained by its amounts, if these do not fit
-         * either. */
+        /* Amounts that fit nowhere are explained without cells, unless a search follows. */
         r = fit_trial_run(search.trial, NULL, &plain, reterr ? reterr : &words);
         fit_done(&plain);
         if (r == 0 || (r == CLAIM_E_NO_CAPACITY && search.rest.groups[0].required.n_items > 0))
@@ -756,8 +755,9 @@ static bool choose(const Force *force, const char *resource_class, size_t *ret_p
         return found;
 }
 
-/* Places one class: whole on the root if the root has it or on one provider if it fits, else on
- * several. The part that fits nowhere is added to the first provider. */
+/* Places one class. If the root has the class, all of it goes there, even more than is free.
+ * Otherwise the provider with most free capacity comes first, and an excess goes to the next one.
+ * The part that fits nowhere is added to the first provider. */
 static int place(Force *force, const ResourceAmount *asked)
 {
         const char *resource_class = asked->resource_class;
