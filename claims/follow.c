@@ -4,10 +4,10 @@
  * has allocated to its guest. The request of a claim that was made of a guest has the amounts of
  * the domain. Its allocations have those of Placement where they are larger, or where no domain
  * shows the class. The database therefore needs no column for the amount by which Placement exceeds
- * the domain. Only classes that the host counts are compared. A class that no domain shows is
- * compared only if it counts no devices and the claim has none of it outside the root. Differences
- * of VCPU and PCPU are found for each on its own. The comparisons of sizes use their sum, because a
- * reshape moves amounts between these classes. */
+ * the domain. A class is not compared if Placement has a part of it that this host cannot hold. A
+ * class that no domain shows is compared only if it counts no devices and the claim has none of it
+ * outside the root. Differences of VCPU and PCPU are found for each on its own. The comparisons of
+ * sizes use their sum, because a reshape moves amounts between these classes. */
 
 #include "claims/follow.h"
 
@@ -96,9 +96,9 @@ static bool is_on_root(const Claim *claim, const Uuid *root, const char *resourc
         return true;
 }
 
-/* Returns true if Placement and a new claim of the guest both have another amount of the class than
- * the claim. Returns false for classes of devices. A class that no domain shows is compared only if
- * is_on_root(). */
+/* Returns true if Placement has another amount of the class than the claim, and so would a new
+ * claim of the guest. These two amounts need not be equal. Returns false for classes of devices. A
+ * class that no domain shows is compared only if is_on_root(). */
 static bool differs(const Claim *claim, const HostDomain *domain, const HostFacts *facts,
                     const GuestShare *share, const char *resource_class)
 {
