@@ -590,8 +590,8 @@ static int check_schema(Sqlite *sqlite, Error *reterr)
         return r;
 }
 
-/* Opens or creates the file, with all checks. Returns the ClaimsOpened, or -EUCLEAN if the file is
- * damaged. */
+/* Opens or creates the file, with all checks. Returns the ClaimsOpened, -EUCLEAN if the file is
+ * damaged, or another negative errno. */
 static int try_open(const ClaimFile *file, Claims **ret, Error *reterr)
 {
         _cleanup_(sqlite_closep) Sqlite *sqlite = NULL;
@@ -731,7 +731,8 @@ int claims_note_read(Claims *claims, Error *reterr)
         return r;
 }
 
-/* Opens the file while its folder is locked. *ret can be set on failure, too. */
+/* Opens the file while its folder is locked. If load_unread() fails, *ret is set, too: the caller
+ * frees it. */
 static int open_file(const char *path, uint64_t busy_usec, Claims **ret, Error *reterr)
 {
         _cleanup_close_ int folder = open_folder(path, reterr);

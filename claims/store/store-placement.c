@@ -5,9 +5,10 @@
  * states of claims. This file sends nothing; it is the outbox on disk. A trigger leaves a removal
  * when a claim ends whose allocations the agent has written, or can have written. claims_end_move()
  * adds another removal: for the new consumer of a claim that ended during its move, if the agent
- * wrote that consumer. The file also forgets the consumers' states in Placement. A move has two
- * steps: its record, and its end, which changes the consumer of the claim if the move was done.
- * Each step is one transaction, and a failure changes nothing.
+ * wrote that consumer. After a reshape, claims_forget_reported() forgets the states of consumers in
+ * Placement (ClaimReported.elsewhere) that claims and removals have. A move has two steps: its
+ * record, and its end, which changes the consumer of the claim if the move was done. Each step is
+ * one transaction, and a failure changes nothing.
  *
  * Tests: tests/unit/claims/test-claims-placement.c */
 
