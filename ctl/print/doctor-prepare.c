@@ -6,7 +6,7 @@
  * Otherwise each difference is a finding, and "ok" means that there is none. Without a snapshot,
  * the record is not compared with the host. Then only its errors and waits count, and cards that it
  * lacks. Limit: after PREPARE_FINDINGS_MAX findings, those of cards included, one finding has the
- * number of further differences of functions. Pure.
+ * number of further differences of functions. Findings about partitions have no limit. Pure.
  *
  * Tests: tests/unit/ctl/print/test-doctor.c */
 

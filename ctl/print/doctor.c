@@ -633,7 +633,7 @@ static int judge_prepare(const CtlFacts *facts, json_t *findings)
 
 json_t *ctl_doctor_judge(const CtlFacts *facts)
 {
-        /* The first two judge the configuration. */
+        /* The first two judge the configuration: --config-only runs no others. */
         static const Judge judges[] = {
                 judge_config, judge_files,   judge_reasons, judge_service,    judge_hypervisor,
                 judge_parts,  judge_devices, judge_storage, judge_placement,  judge_numa,
@@ -698,7 +698,7 @@ static unsigned get_severity(const json_t *finding)
 }
 
 /* Prints one line for the check of the finding with that index, if it is the first of the check:
- * the text of the worst finding. */
+ * the text of the worst finding. With --all it is not called, since each finding is printed. */
 static void print_check(const json_t *findings, size_t at, CtlPage *page)
 {
         const json_t *worst = json_array_get(findings, at), *finding;

@@ -7,10 +7,10 @@
  *
  * The main structures are CtlFilter (all members must match) and Sought, a word that can name many
  * kinds of things. The device of a filter matches in letters of either case. A word of Sought
- * matches exactly, with a uuid in small letters, except for the devices of guests. If it is a
- * device of the host, in letters of either case, it also names the provider and the virtual
- * functions of that device. The provider of a set names its devices. Limit: a span of time has at
- * most nine digits. */
+ * matches exactly, with a uuid in small letters. Only the mdevs and addresses of guests also match
+ * in letters of either case. If the word is a device of the host, in letters of either case, it
+ * also names the provider and the virtual functions of that device. The provider of a set, which
+ * lists "devices" in the tree, names these. Limit: a span of time has at most nine digits. */
 
 #include "ctl/print/filter.h"
 

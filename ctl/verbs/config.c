@@ -362,8 +362,8 @@ int ctl_config_examine(const char *config, const CtlUnit *unit, CtlConfigReport 
 
         if (r >= 0 && !config && rights.n_groups > 0)
                 r = service_access_check_config(&rights, NULL, &ret->error);
-        /* A file that only the service cannot read is no problem for root, which reads it for the
-         * other checks. */
+        /* Root also reads a file that the service cannot read, for the other checks. The error of
+         * the service stays in the report, and a later one is dropped. */
         if (config_load(&ret->config, config, NULL, NULL, ret->error.code ? NULL : &ret->error) < 0)
                 return ret->error.code == ENOMEM ? error_oom(reterr) : hide_credentials(ret);
         if (unit)
