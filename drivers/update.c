@@ -135,7 +135,8 @@ static int edit_providers(TreeUpdate *update, Error *reterr)
 }
 
 /* Edits the tree into the one that the host should have, without regard to allocations. Returns
- * DRIVER_UPDATED or DRIVER_UPDATED_IN_PART. On an error the tree is undefined. */
+ * DRIVER_UPDATED, or DRIVER_UPDATED_IN_PART with words if the plans or this edit found a problem
+ * (update->problem). On an error the tree is undefined. */
 static int edit(TreeUpdate *update, Error *reterr)
 {
         int r = edit_providers(update, reterr);

@@ -20,7 +20,7 @@
 #include "base/text.h"
 
 /* Bytes of the first attempt to read a file. Almost every file of sysfs is smaller. If the file is
- * larger, sysfs_read() reads it again, up to SYSFS_TEXT_MAX bytes. */
+ * not, sysfs_read() reads it again. Above SYSFS_TEXT_MAX bytes the result is -EFBIG. */
 #define CHUNK 4096
 
 /* PCI class 01 (storage) and subclass 08 (NVMe), the upper 16 of the 24 bits of a class code. */
@@ -200,7 +200,8 @@ static bool has_entry(const char *sys, const char *folder, const char *name)
         return lstat(path, &st) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
-/* Returns whether the mdev has ended since it was listed. False if that cannot be told. */
+/* Returns whether the mdev has ended since it was listed. is_local: the snapshot was read from sys.
+ * Otherwise sys must have the parent, because the mdev can be on another machine. */
 static bool has_ended(const char *sys, bool is_local, const SnapshotMdev *mdev)
 {
         char address[PCI_ADDRESS_SIZE];

@@ -240,8 +240,9 @@ bool numa_lacks_memory(const Snapshot *snapshot, const SnapshotCell *cell)
         return cell->n_cpus > 0 && cell->memory_kib == 0 && reports_memory(snapshot);
 }
 
-/* Returns whether the cell has a CPU that is online or that guests can use, and memory for it. A
- * cell without CPUs is the memory of a GPU or of a CXL device, or its CPUs are offline. */
+/* Returns whether the cell has a CPU that is online or that guests can use, and any memory. If the
+ * hypervisor reports the memory of no cell, the CPU is enough. A cell without CPUs is the memory of
+ * a GPU or of a CXL device, or its CPUs are offline. */
 static bool is_offered(const Shares *shares, const SnapshotCell *cell, const CpuSet *cpus)
 {
         bool can_run = cpu_set_count_common(cpus, &shares->update->snapshot->online_cpus) > 0 ||
