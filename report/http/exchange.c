@@ -30,9 +30,10 @@
 #define LOOKUPS_LEFT_MAX    16
 #define RETRY_AFTER_MAX_SEC UINT64_C(21600) /* a larger Retry-After counts as this */
 
-/* Sizes of curl's buffers for a transfer, which are allocated, wiped and freed for each one. The
- * defaults are a byte more than a block of base/secret.c and, for TLS, more than its largest. Only
- * answers to reads are long. */
+/* Sizes of curl's buffers for a transfer, which are allocated, wiped and freed for each one. They
+ * fit into blocks of base/secret.c. The default of the receive buffer is just too large for a block
+ * of 16 KiB, and that of the upload buffer, which TLS needs, for the largest block. Only answers to
+ * reads are long. */
 #define RECEIVE_BYTES       (16 * 1024L - 64)
 #define RECEIVE_SHORT_BYTES (2 * 1024L - 64)
 #define UPLOAD_BYTES        (16 * 1024L)

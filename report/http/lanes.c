@@ -21,7 +21,8 @@ bool http_lanes_may_start(const HttpLanes *lanes, size_t n_active, bool writes)
         return n_active < (writes ? lanes->writes.limit : lanes->reads.limit);
 }
 
-/* Returns the time of eight usual answers to reads, within fixed limits. */
+/* Returns the time of eight usual answers to reads, also for writes, within fixed limits. The lower
+ * one of the two is larger for writes. */
 uint64_t http_lanes_get_patience_usec(const HttpLanes *lanes, bool writes)
 {
         uint64_t min_usec = writes ? WRITE_PATIENCE_MIN : PATIENCE_MIN_USEC;
@@ -96,7 +97,8 @@ static void measure(HttpLane *lane, size_t max, uint64_t usec, size_t n_active, 
                       now_usec);
 }
 
-/* Smooths the usual time of an answer: a new one counts a quarter. */
+/* Smooths the usual time of an answer to a read: a new one counts a quarter. A failed answer is not
+ * measured. */
 void http_lanes_note_answer(HttpLanes *lanes, bool writes, bool failed, uint64_t usec,
                             size_t n_active, uint64_t now_usec)
 {
