@@ -190,14 +190,14 @@ static bool parse_pci_name(const char *name, char ret[static PCI_ADDRESS_SIZE])
         return true;
 }
 
-/* Returns whether sysfs has this entry. An error other than a missing file counts as present. */
-static bool has_entry(const char *sys, const char *folder, const char *name)
+/* Returns whether sysfs has this entry; if_unknown after an error other than a missing file. */
+static bool has_entry(const char *sys, const char *folder, const char *name, bool if_unknown)
 {
         char path[512];
         struct stat st;
 
         snprintf(path, sizeof(path), "%.255s/%s/%.128s", sys, folder, name);
-        return lstat(path, &st) == 0 || (errno != ENOENT && errno != ENOTDIR);
+        return lstat(path, &st) == 0 || (if_unknown && errno != ENOENT && errno != ENOTDIR);
 }
 
 /* Returns whether the mdev has ended since it was listed. is_local: the snapshot was read from sys.
@@ -206,10 +206,10 @@ static bool has_ended(const char *sys, bool is_local, const SnapshotMdev *mdev)
 {
         char address[PCI_ADDRESS_SIZE];
 
-        if (has_entry(sys, "bus/mdev/devices", mdev->uuid.text))
+        if (has_entry(sys, "bus/mdev/devices", mdev->uuid.text, true))
                 return false;
-        return is_local ||
-               (parse_pci_name(mdev->parent, address) && has_entry(sys, "class/mdev_bus", address));
+        return is_local || (parse_pci_name(mdev->parent, address) &&
+                            has_entry(sys, "class/mdev_bus", address, false));
 }
 
 void sysfs_drop_ended_mdevs(const char *sys, bool is_local, Snapshot *snapshot)
