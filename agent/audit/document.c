@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Writes the document of an audit: its figures, the findings, and each consumer of the input that
- * has a claim or an allocation here. A claim whose consumer has no allocations at all appears only
- * in findings. A consumer with two claims appears once, with the older claim. The text of each item
- * is written at once, so that no JSON value of the whole document exists: for thousands of
- * consumers, to free it alone would stop the main loop.
+ * has a claim or an allocation here. The input lacks consumers without any allocations, so a claim
+ * of such a consumer appears only in findings. A consumer with two claims appears once, with the
+ * older claim. The text of each item is written at once, so that no JSON value of the whole
+ * document exists: for thousands of consumers, to free it alone would stop the main loop.
  *
  * Tests: tests/unit/agent/audit/test-auditor.c */
 
