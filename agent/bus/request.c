@@ -353,8 +353,9 @@ static int make_layout(Reading *reading, Error *reterr)
 
         reading->options.cpus = reading->cpus;
         reading->options.memory_mb = reading->memory_mb;
-        /* Without NUMA options and without an unnamed group there is no layout, and no group must
-         * be added. The unnamed group is always the first one. */
+        /* Without NUMA options and without an unnamed group there is no layout, and
+         * resource_request_group() must not be called, because it would add this group. The unnamed
+         * group is always the first one. */
         if (!numa_options_given(&reading->options) &&
             (resources->n_groups == 0 || resources->groups[0].suffix[0]))
                 return 0;
