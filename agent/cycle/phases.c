@@ -566,8 +566,9 @@ static int begin_consumers(Tracker *tracker, Error *reterr)
 {
         bool asks;
 
-        /* The stamp is restored only once. A later comparison can have cleared it, because the
-         * allocations must be read. */
+        /* The stamp tells for which generations of providers the last process read their
+         * allocations. It is restored only once, because a later comparison can have cleared it so
+         * that the allocations are read again. */
         if (tracker->spares_audit && tracker->warm.held_stamp > 0 &&
             reporter_get_statistics(tracker->reporter)->is_restored) {
                 claim_service_restore_held(tracker->maker.claims, tracker->warm.held_stamp);
