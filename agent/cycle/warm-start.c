@@ -4,8 +4,8 @@
  * with which a start need not read everything (warm-start.h). The member "content" has this state.
  * The member "checksum" is the digest of the text of "content". jansson writes equal values as
  * equal texts if keys are sorted. So the reader writes the content as text again, and compares the
- * digests. A file with another digest is damaged: it is set aside, and nothing of it is used.
- * Another file is removed before its content is used.
+ * digests. A file with another digest is damaged: it is set aside, and nothing of it is used. A
+ * file that was read without an error is removed before its content is used.
  *
  * Two pure functions decide by the content whether the start needs no audit, and when the next full
  * read of Placement is due. */
