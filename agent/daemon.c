@@ -666,7 +666,8 @@ static int set_up_health(Daemon *daemon, Error *reterr)
                      : 0;
 }
 
-/* Returns the session of the current tracker, or NULL. */
+/* Returns the session of the current tracker with Placement; with writes, the one to write
+ * allocations (TrackerView.writer). NULL: there is no tracker, or it has no such session. */
 static Session *get_session(bool writes, void *userdata)
 {
         const Tracker *tracker = ((const Daemon *)userdata)->engine.tracker;
@@ -838,8 +839,7 @@ static int lock_state(Daemon *daemon, Error *reterr)
         return r;
 }
 
-/* Creates all parts in the order of their dependencies. --once and --dry-run have neither queue nor
- * bus. */
+/* Creates the parts in the order of their dependencies. Only the service gets all of them. */
 static int set_up(Daemon *daemon, Error *reterr)
 {
         int r = set_up_event(daemon);
