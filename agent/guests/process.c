@@ -18,7 +18,7 @@
 
 #define UNIT           "unit "
 #define PROCESS_FORMAT "process %" PRIu64 ", started at %" PRIu64 " of boot "
-/* The same for sscanf(). */
+/* PROCESS_FORMAT and the boot, for sscanf(). */
 #define PROCESS_SCAN "process %" SCNu64 ", started at %" SCNu64 " of boot %32s"
 /* 16 fields between the state and the number of threads in /proc/PID/stat. */
 #define FIELDS_BETWEEN " %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
@@ -144,8 +144,8 @@ int process_identify_unit(const char *group, char *ret, Error *reterr)
         return 0;
 }
 
-/* Returns false if the process ended: another boot, another start time, no process, or a zombie. A
- * text that cannot be parsed counts as alive. */
+/* Returns false if the process ended: another boot, another start time, no process, or a zombie
+ * without other threads. A text that cannot be parsed counts as alive. */
 static bool pid_is_alive(const char *process)
 {
         char boot[SD_ID128_STRING_MAX], boot_now[SD_ID128_STRING_MAX];
