@@ -21,8 +21,8 @@
 #include "base/message-ids.h"
 #include "claims/claims.h"
 
-/* With started_only, a poll that began up to this time after the end of a claim can still show its
- * guest. */
+/* With started_only, guests claim when they start. A poll that began up to this time after the end
+ * of a claim can then still show its guest. */
 #define POLL_AGE_USEC (30 * USEC_PER_SEC)
 
 /* Extension of a claim where claims do not expire, except those whose caller gave a time. */
