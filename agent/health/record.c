@@ -3,8 +3,9 @@
 /* Keeps the state of the health monitor as JSON. The words about the reports are made again after
  * each change; without memory for them they stay as they were. A file with one bad member is
  * rejected as a whole, and leaves no report, no sighting and no cursor. Reports are in the order in
- * which they were added; a repeated one moves to the end. At HEALTH_REPORTS_MAX the first one goes,
- * and at HEALTH_SIGHTINGS_MAX the sighting with the oldest case.
+ * which they were added; a repeated one moves to the end. At HEALTH_REPORTS_MAX the first one goes.
+ * A sighting says when a rule last matched a device of a certain guest, or found a device broken
+ * (judge.h). At HEALTH_SIGHTINGS_MAX the sighting with the oldest time goes.
  *
  * Tests: tests/unit/agent/health/test-record.c */
 
