@@ -11,11 +11,11 @@
  * A removal ends without a request if another writer placed the allocations again. It also ends if
  * nothing is left, or another claim of the consumer owns the allocations. But the removal waits
  * while the ended claim's own write can still arrive (CLAIM_WRITE_LATE_USEC). Allocations count as
- * left by the claim in two cases: within CLAIM_REMOVAL_SOON_USEC after its end, unless the removal
- * is late (ClaimRemovalState), or if claim_share_is_ours(). The removal of such allocations stays
- * pending while a guest of the consumer is here without a claim. A pending write waits while
- * Placement has allocations that a removal must remove: the task of the removal then replaces them
- * by those of the claim in one request. */
+ * left by the claim if claim_share_is_ours(). They also do within CLAIM_REMOVAL_SOON_USEC after its
+ * end, unless the removal was pending while nothing could be settled (ClaimRemovalState.late). The
+ * removal of such allocations stays pending while a guest of the consumer is here without a claim.
+ * A pending write waits while Placement has allocations that a removal must remove: the task of the
+ * removal then replaces them by those of the claim in one request. */
 
 #include <errno.h>
 #include <inttypes.h>
