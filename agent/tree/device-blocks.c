@@ -36,7 +36,7 @@ static int add_mdevs(StringSet *taken, const Uuid *mdevs, size_t n)
         return 0;
 }
 
-/* Lists the devices of all domains, by both definitions of each. */
+/* Lists the devices of all domains, by the running and the persistent definition of each. */
 static int list_taken(const Snapshot *snapshot, StringSet *taken)
 {
         for (size_t i = 0; i < snapshot->n_domains; i++) {

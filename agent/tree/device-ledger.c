@@ -445,7 +445,7 @@ static void note_other(Update *update, LedgerDevice *device)
 }
 
 /* Returns whether Placement is known to have the class that the provider has in the tree. The class
- * of a provider that base lacks counts as published: that provider has no allocations. */
+ * of a provider that Placement's tree (base) lacks counts as published: it has no allocations. */
 static bool is_published(const Update *update, const Provider *provider)
 {
         const ProviderTree *tree = update->input->base;
