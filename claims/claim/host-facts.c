@@ -3,10 +3,11 @@
 /* Finds devices, sets of devices, mdevs, guests, cells, PCI functions and folders of Nova (one for
  * each server) in the facts of a poll. Pointers in results are borrowed from the facts. Folders and
  * functions are sorted, and searched with a binary search. The other lists are searched from the
- * start, and the first match is the result. A vGPU function has an entry for each type that it can
- * have. If the host's functions are unknown, each address counts as listed, and has neither an
- * identity nor a physical function. If the folders are unknown, no server has one. A search without
- * a match yields NULL, "" or false. No function fails or changes the facts.
+ * start, and the first match is the result. In the list of PCI functions that guests can get
+ * (HostFacts.pci), a vGPU function has an entry for each type that it can have. If the host's
+ * functions are unknown, each address counts as listed, and has neither an identity nor a physical
+ * function. If the folders are unknown, no server has one. A search without a match yields NULL, ""
+ * or false. No function fails or changes the facts.
  *
  * Tests: tests/unit/claims/fit/test-device-choice.c tests/unit/agent/guests/test-facts.c */
 
