@@ -6,8 +6,8 @@
  * CLAIM_E_CONFLICT for an mdev that is left out, and for devices of a set that are no partition. So
  * it is for a PCI device or host CPU of another claim. The last of these is in reterr. Without a
  * conflict, a lack of capacity is the result. In these cases the claim is made, too. No claim is
- * made if nothing can be counted or the guest has one (CLAIM_E_CONFLICT), or after a negative
- * result.
+ * made if nothing can be counted, if the guest has one already, or after a negative result. The
+ * first two are CLAIM_E_CONFLICT, too, but they leave *ret_claim unset.
  *
  * The function claims_prepare_new() makes a claim of a guest that is about to start, but only if
  * all of it fits (claims-start.c, which repeats it). It leaves out only PCI devices that this host
@@ -171,8 +171,8 @@ static int check_clean(const Adoption *adoption, const char *address, Error *ret
 }
 
 /* Adds a PCI device of the guest. One of another claim only sets the outcome. So does one that a
- * starting guest cannot have because it is not clean. Other devices of a set, or that no provider
- * counts, are ignored. */
+ * starting guest cannot have because it is not clean. A device of a set is left to add_partition(),
+ * and one that no provider counts is ignored. */
 static int add_pci(Adoption *adoption, const char *address, Resources *resources, Error *reterr)
 {
         const HostPci *pci = host_facts_find_pci(adoption->claims->facts, address);
