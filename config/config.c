@@ -11,7 +11,7 @@
  * Invariants: each value was checked when config_load() returns, so no other module checks it
  * again. A Config is made completely or not at all. A value from a credential wins over all files.
  * An error about a value in a file begins with its file and line. An error of the driver's rules
- * begins with those of the option that it names first, if a file sets that. An error about a
+ * begins with those of the first option that it names and that a file sets. An error about a
  * missing option of [placement] begins with the place of the section or of auth_type. Limit:
  * [mdev_TYPE] sections are read only for the types in enabled_mdev_types.
  *
@@ -163,7 +163,7 @@ static int set_options(Config *config, ConfigSettings *settings, const char *sec
 
 /* The state folder. */
 
-/* Replaces the built-in folder by the first folder of $STATE_DIRECTORY. */
+/* Replaces the built-in folder by the first folder of $STATE_DIRECTORY, if its path is absolute. */
 static int follow_unit(Config *config)
 {
         const char *folders = getenv("STATE_DIRECTORY");
@@ -468,8 +468,8 @@ static const ConfigEntry *find_named(const ConfigSettings *settings, const char 
         return ret;
 }
 
-/* Checks the options that each driver would reject, and puts the place of the option that the words
- * name first before them, if a file sets it. */
+/* Checks the rules that hold for every driver (driver_config_check()). Before the words of an error
+ * it puts the place of the first option that they name and that a file sets. */
 static int check_driver(const Config *config, const ConfigSettings *settings, Error *reterr)
 {
         Error error = ERROR_NULL;
