@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Finds the entries of options in the settings, replaces the references between options, and sets
- * options from their entries. Warns about entries that set nothing, and about secrets of this agent
- * that all users can read.
+ * options from their entries. Warns about sections and options that neither this agent nor Nova
+ * has, and about secrets of this agent that all users can read (config_warn_entries()).
  *
  * Options can have old names, and those of authentication can be in another section, so the search
  * for an option compares entries by rank_of(). Entries are in the order of reading. The last file
  * wins, within it the present name of an option, else the first of its old names, and then the last
  * entry. References are replaced once, in place, and the entry is then marked as expanded. A
  * reference from a value that is no secret to a secret is an error, because messages quote the
- * first value. So secrets are expanded last: an entry that they alone refer to can contain a
- * secret, but no later reference leads to it. Values that do not count (counts()) are expanded
- * only if a reference leads to them. Limits: a chain of references has at most 16 values that are
- * not expanded yet, and an expanded value at most 64 KiB. More is an error.
+ * first value. So secrets are expanded last. Their expansion also expands entries to which only
+ * secrets refer, and such an entry can then contain a secret. Values that do not count (counts())
+ * are expanded only if a reference leads to them. Limits: a chain of references has at most 16
+ * values that are not expanded yet, and an expanded value at most 64 KiB. More is an error.
  *
  * Tests: tests/unit/config/test-settings.c tests/unit/config/test-config.c */
 
