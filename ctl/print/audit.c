@@ -4,9 +4,10 @@
  * derives the exit code. Pure: the document goes in, text comes out.
  *
  * There are two tables: one line for each finding, and one for each consumer with its allocations
- * here and elsewhere. Invariant: only findings that are problems count for the exit code, and a
- * healed problem counts as repaired. Limit: a document of an older agent has no member "problem",
- * so each of its findings counts as a problem. */
+ * here and elsewhere. Invariant: only findings that are problems count for the exit code. It is
+ * CTL_AUDIT_FINDINGS if a problem was not healed, else CTL_AUDIT_REPAIRED if there was one. Limit:
+ * a document of an older agent has no member "problem", so each of its findings counts as a
+ * problem. */
 
 #include "ctl/print/audit.h"
 
