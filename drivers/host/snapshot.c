@@ -2,14 +2,14 @@
 
 /* Sorts, checks and searches a snapshot. snapshot_seal() sorts the lists, which the binary searches
  * need. It rejects duplicates in the sorted lists. Sets of texts are sorted and lose them, and
- * instance_folders keeps them. Devices get the serial number of their physical function
- * there, because that needs the sorted list. The fields of a snapshot are in the tables of
- * drivers/host/snapshot-fields.c. The file also makes and parses names of devices: PCI addresses,
- * libvirt's names and identities.
+ * instance_folders keeps them. Virtual functions without a serial number get that of their physical
+ * function there, because that needs the sorted list. The fields of a snapshot are in the tables of
+ * drivers/host/snapshot-fields.c. The file also makes names of devices: libvirt's names and
+ * identities. It parses PCI addresses.
  *
  * The searches for a device and for its mdevs are binary and need a sealed snapshot. An address
  * that the binary search does not find is searched in the whole list. The other searches are linear
- * and do not.
+ * and need no sealed snapshot.
  *
  * Tests: tests/unit/drivers/host/test-snapshot.c */
 
@@ -210,8 +210,9 @@ bool snapshot_has_read_vgpus(const Snapshot *snapshot, const SnapshotDevice *car
         return found;
 }
 
-/* Decides by the class of the device. A virtual function with a driver is complete: its mdev types
- * would be there already. */
+/* A device with mdev types can change silently. A virtual function with a driver and without mdev
+ * types cannot, because its driver has added all types that it has. For all other devices the class
+ * decides. */
 bool snapshot_device_changes_silently(const SnapshotDevice *device)
 {
         uint32_t base_class = device->class_code >> 16;
