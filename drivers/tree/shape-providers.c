@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Edits the providers of sets of devices. For each set, the use of its devices is collected first:
- * by claims, by guests, and by cordons or absence. Two masks of members follow: those that cannot
- * be given out, and those of claims. The inventory is computed from both. Before that, providers of
- * sets without a section are removed. After an error the tree is undefined.
+/* Edits the providers of sets of devices. First, providers of sets without a section are removed.
+ * One with children of other writers stays, without inventories. Then, for each set, the use of its
+ * devices is collected: by claims, by guests, and by cordons or absence. It is stored twice
+ * (DeviceSetUse): all that cannot be given out, and the part of claims. The inventory is computed
+ * from both. After an error the tree is undefined.
  *
  * A member is also in use if a guest or a claim has a part of it or the card that it is a part of
  * (decision devices/parts). Limit: mdevs of claims count only if a domain has them.
@@ -214,8 +215,8 @@ static Inventory make_record(const DeviceSet *set, const DeviceSetUse *use,
         return record;
 }
 
-/* Returns the parent of the provider. Without a device it is the present one, so the provider does
- * not move while the devices are missing. */
+/* Returns the parent of the provider. If the host lists no device of the set, this is the present
+ * parent, so the provider does not move while the devices are missing. */
 static const Provider *find_parent(const TreeUpdate *update, const DeviceSet *set, const char *name)
 {
         const Provider *present = provider_tree_find_name(update->tree, name), *parent = NULL;
@@ -240,7 +241,7 @@ static const Provider *find_parent(const TreeUpdate *update, const DeviceSet *se
                            any && same ? node : NUMA_NODE_NONE);
 }
 
-/* Reserves all of a set that contradicts another option, if it has a provider. */
+/* Reserves all of a set that contradicts another option, if it has a provider of its own name. */
 static void withhold(const TreeUpdate *update, const DeviceSet *set)
 {
         char name[CHILD_NAME_SIZE];
