@@ -7,9 +7,9 @@
  * are compared only with each other. Other answers become outcomes with words.
  *
  * Every member of the answer is foreign text. A text of another type counts as empty, but times of
- * another type are an error, except an end that is null or missing. At most ROLES_MAX roles are
- * kept, and a token must consist of at most KEYSTONE_TOKEN_MAX bytes of printable ASCII, because it
- * becomes a header.
+ * another type are an error. If the end is null or missing, no time is read. At most ROLES_MAX
+ * roles are kept, and a token must consist of at most KEYSTONE_TOKEN_MAX bytes of printable ASCII,
+ * because it becomes a header.
  *
  * Tests: tests/unit/report/keystone/test-token.c */
 
