@@ -266,8 +266,8 @@ static bool aggregates_change(const Builder *builder, const Provider *provider)
         return !string_set_equal(&provider->aggregates, &before(builder, provider)->aggregates);
 }
 
-/* Checks whether a trait can be written. A custom trait can be created; a standard trait must exist
- * in Placement. */
+/* Checks whether a trait can be written. A custom trait can be created. A standard trait must not
+ * be one that Placement is known to lack. A text that is no name of a trait cannot be written. */
 static bool trait_usable(const Builder *builder, const char *trait)
 {
         if (!resource_class_valid(trait))
@@ -653,7 +653,7 @@ static bool fits_batch(const Builder *builder, const Provider *provider)
 }
 
 /* Chooses the providers of a batch, a reshape that moves no allocation and only saves requests.
- * Chooses none if fewer than BATCH_MIN fit. */
+ * Chooses none if the caller does not permit a batch, or if fewer than BATCH_MIN fit. */
 static void choose_batch(Builder *builder)
 {
         const ProviderTree *desired = builder->desired;
@@ -698,8 +698,9 @@ static int choose_reshaped(Builder *builder)
         return 0;
 }
 
-/* Adds the reshape after all earlier steps but new traits and moves. Traits do not matter to it,
- * and the executor does not run moves and a reshape at the same time. */
+/* Adds the reshape, which depends on all earlier steps but new traits and moves. Traits do not
+ * matter to it. The executor runs one move or reshape at a time, in the order of the plan, so the
+ * moves begin first without a dependency. */
 static int make_reshape(Builder *builder)
 {
         const Plan *plan = builder->plan;
