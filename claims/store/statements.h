@@ -84,9 +84,11 @@ STATEMENT(CONFIRM, "UPDATE claims SET state = 'confirmed', expires_usec = 0 WHER
                    " AND write_state <> 'pending'")
 STATEMENT(EXTEND, "UPDATE claims SET expires_usec = ?2 WHERE id = ?1 AND state = 'claimed'")
 STATEMENT(SET_PROCESS, "UPDATE claims SET life = ?2 WHERE id = ?1")
+/* While a move is pending, a first claim of the consumer would be moved. */
 STATEMENT(PROMOTE, "UPDATE claims SET resize_target = 0 WHERE resize_target = 1"
                    " AND state = 'confirmed' AND instance_uuid = ?1 AND NOT EXISTS"
-                   " (SELECT 1 FROM claims WHERE instance_uuid = ?1 AND resize_target = 0)")
+                   " (SELECT 1 FROM claims WHERE instance_uuid = ?1 AND resize_target = 0)"
+                   " AND NOT EXISTS (SELECT 1 FROM moves WHERE from_consumer = ?1)")
 STATEMENT(FIND, LIVING " WHERE c.instance_uuid = ?1 AND c.resize_target = ?2", LIVING_ROWS)
 STATEMENT(GET, LIVING " WHERE c.id = ?1", LIVING_ROWS)
 STATEMENT(GET_ENDED, ENDED " WHERE c.id = ?1", ENDED_ROWS)

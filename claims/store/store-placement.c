@@ -132,9 +132,9 @@ static int note_move(Claims *claims, const ClaimMove *move, Error *reterr)
         return store_note_claim(claims, claim->id, &note, clock_usec(CLOCK_REALTIME), reterr);
 }
 
-/* Changes the consumer of the first claim of move->from. A resize target stays behind, and if
- * confirmed becomes the first claim of move->from. If there is no first claim any more, and the
- * agent wrote the allocations of move->to (ours), adds a removal of these. */
+/* Changes the consumer of the first claim of move->from. A resize target stays behind. If there is
+ * no first claim any more, and the agent wrote the allocations of move->to (ours), adds a removal
+ * of these. */
 static int hand_over(Claims *claims, const ClaimMove *move, const ClaimReported *reported,
                      bool ours, Error *reterr)
 {
@@ -153,8 +153,6 @@ static int hand_over(Claims *claims, const ClaimMove *move, const ClaimReported 
         if (r == 0)
                 r = store_run(claims, STATEMENT_HAND_OVER_ALLOCATIONS, VALUES(move->to.text),
                               CLAIM_DONE, reterr);
-        if (r == 0)
-                r = store_promote(claims, &move->from, reterr);
         return r == 0 ? note_move(claims, move, reterr) : r;
 }
 
@@ -167,5 +165,7 @@ int claims_end_move(Claims *claims, const ClaimMove *move, const ClaimReported *
                 r = store_run(claims, STATEMENT_END_MOVE, VALUES(move->id), CLAIM_DONE, reterr);
         if (r == 0 && reported)
                 r = hand_over(claims, move, reported, ours, reterr);
+        if (r == 0)
+                r = store_promote(claims, &move->from, reterr);
         return store_end(claims, r, reterr);
 }

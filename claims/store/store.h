@@ -92,8 +92,7 @@ DEFINE_CLEANUP(Claims *, claims_free);
 
 /* Confirms a claim, because its guest runs: it no longer expires. Idempotent. Returns
  * CLAIM_E_NOT_FOUND, also for a pending claim. A confirmed resize target becomes the first claim of
- * its consumer if that has no other one, here or when the other one ends or moves to another
- * consumer. */
+ * its consumer, here or later, once that has neither another one nor a pending move. */
 int claims_confirm(Claims *claims, int64_t id, Error *reterr);
 
 /* Changes the expiry time (CLOCK_REALTIME, 0: never) of a claim that is not confirmed. Returns

@@ -259,6 +259,39 @@ static void test_target_stays_behind(void **state)
         assert_store_sane(fixture->path);
 }
 
+/* A move is one of the first claim that began it. If this claim ends, a confirmed resize target
+ * becomes the first claim only after the move, and is not moved. */
+static void test_target_is_not_moved_instead(void **state)
+{
+        const ClaimReported reported = elsewhere();
+        Uuid a = make_uuid("a"), b = make_uuid("b");
+        Fixture *fixture = *state;
+
+        open_host(fixture);
+        for (int done = 0; done < 2; done++) {
+                _cleanup_(claim_freep) Claim *target = NULL, *first = NULL;
+                int64_t id = claim_as(fixture, "a", CLAIM_WRITE_NONE);
+                ClaimRemoval removal;
+                ClaimMove move;
+
+                assert_int_equal(fixture_claim_target(fixture, "a", "VCPU=2", &target), CLAIM_DONE);
+                assert_int_equal(claims_confirm(fixture->claims, target->id, NULL), 0);
+                assert_int_equal(
+                        claims_begin_move(fixture->claims, &a, &b, "MIGRATION", &move, NULL), 0);
+                assert_int_equal(claims_release(fixture->claims, id, "", NULL), 0);
+                assert_int_equal(claims_end_move(fixture->claims, &move, done ? &reported : NULL,
+                                                 true, NULL),
+                                 0);
+                claim_move_done(&move);
+                assert_int_equal(claims_find(fixture->claims, &a, false, &first, NULL), 0);
+                assert_int_equal(first->id, target->id);
+                assert_int_equal(claims_next_removal(fixture->claims, 0, &b, &removal, NULL),
+                                 done ? 0 : CLAIM_E_NOT_FOUND);
+                assert_int_equal(claims_release(fixture->claims, target->id, "", NULL), 0);
+        }
+        assert_store_sane(fixture->path);
+}
+
 static void assert_departs(Fixture *fixture, const ClaimReported *reported)
 {
         ClaimRemoval removal;
@@ -428,5 +461,6 @@ static void test_mapped_but_not_placed(void **state)
 
 TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown, test_pending,
                 test_pending_writes_are_counted, test_removals, test_withdrawn, test_move,
-                test_target_stays_behind, test_removal_has_last_reported_state, test_move_is_ours,
-                test_placed, test_mapped_but_not_placed)
+                test_target_stays_behind, test_target_is_not_moved_instead,
+                test_removal_has_last_reported_state, test_move_is_ours, test_placed,
+                test_mapped_but_not_placed)
