@@ -8,6 +8,7 @@
  *
  * Tests: tests/unit/claims/test-claims-guests.c tests/unit/claims/test-claims-layout.c */
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "claims/claims-internal.h"
@@ -131,7 +132,8 @@ static int name_partition(Claims *claims, const Claim *claim, const Provider *pr
 }
 
 /* Adds the missing PCI devices of one allocation, of which n have a name. Returns
- * CLAIM_E_NO_CAPACITY with words if there are not enough. */
+ * CLAIM_E_NO_CAPACITY with words if there are not enough, or without a domain if the claim names a
+ * part of a partition. */
 static int name_missing_pci(Claims *claims, const Claim *claim, size_t allocation,
                             const ResourceAmount *item, uint64_t n, const HostDomain *domain,
                             DeviceList *ret, Error *reterr)
@@ -143,6 +145,11 @@ static int name_missing_pci(Claims *claims, const Claim *claim, size_t allocatio
                                                item->resource_class, NULL);
         int r;
 
+        if (first && first->set && !domain && n > 0) {
+                error_setf(reterr, ENODEV, "its devices of %s are no partition of %" PRIu64,
+                           first->set->name, item->amount);
+                return CLAIM_E_NO_CAPACITY;
+        }
         if (first && first->set)
                 return name_partition(claims, claim, &provider, first->set, item->amount, domain,
                                       ret, reterr);

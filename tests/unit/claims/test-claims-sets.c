@@ -265,6 +265,30 @@ static void test_guests(void **state)
         }
 }
 
+/* The configuration of a set can change under a claim. Without a guest, the claim gets no further
+ * partition beside its devices. */
+static void test_a_claim_of_a_changed_set(void **state)
+{
+        Fixture *fixture = *state;
+        _cleanup_(claim_freep) Claim *held = NULL;
+        Sets sets;
+        int64_t id;
+        bool changed;
+
+        open_host(fixture, &sets);
+        id = claim(fixture, "whole", "CUSTOM_MIG=2", "4");
+        device_set_done(&sets.sets[1]);
+        parse(&sets.sets[1], "mig", "CUSTOM_MIG", LIST("3"),
+              LIST("whole=2-3@0000:09:00.5", "x=1@0000:09:00.4"));
+        assert_int_equal(claims_check_again(fixture->claims, id, NULL, &changed, &fixture->error),
+                         CLAIM_E_NO_CAPACITY);
+        assert_string_equal(fixture->error.text, "its devices of mig are no partition of 2");
+        assert_false(changed);
+        assert_int_equal(claims_get(fixture->claims, id, &held, NULL), 0);
+        assert_int_equal(held->n_devices, 1);
+        sets_done(&sets);
+}
+
 /* A guest without a claim takes its members, whether they are a partition or not. */
 static void test_members_of_guests_are_taken(void **state)
 {
@@ -281,4 +305,4 @@ static void test_members_of_guests_are_taken(void **state)
 TEST_MAIN_WITH(fixture_setup, fixture_teardown, test_a_claim_gets_one_partition,
                test_all_groups_are_one_partition, test_groups_without_a_partition_are_refused,
                test_slots, test_a_part_of_a_device_of_slots, test_members_that_are_out, test_guests,
-               test_members_of_guests_are_taken)
+               test_a_claim_of_a_changed_set, test_members_of_guests_are_taken)
