@@ -416,7 +416,6 @@ static int report(HealthMonitor *monitor, const char *device, const HealthMessag
 {
         if (health_record_add(&monitor->record, device, finding) < 0) {
                 set_error(monitor, strerror(ENOMEM));
-                show(monitor, false); /* the words can be others */
                 return -ENOMEM;
         }
         log_event(LOG_WARNING, MESSAGE_DEVICE_REPORTED, LOG_FIELDS(LOG_FIELD_DEVICE, device),

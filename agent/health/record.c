@@ -112,19 +112,34 @@ int health_record_save(const HealthRecord *record, Error *reterr)
 
 /* Reading */
 
-/* Adds a report with copies of the texts, after the oldest one was dropped if necessary. */
+/* Returns the index of the report, or n_reports if there is none. */
+static size_t find(const HealthRecord *record, const char *device, const char *rule)
+{
+        size_t i = 0;
+
+        while (i < record->n_reports && (strcmp(record->reports[i].device, device) != 0 ||
+                                         strcmp(record->reports[i].rule, rule) != 0))
+                i++;
+        return i;
+}
+
+/* Adds a report with copies of the texts. It replaces that of this device and rule, or if there is
+ * no room, the one that was added first. */
 static int add_report(HealthRecord *record, const char *device, const char *rule, const char *line,
                       const char *boot_id, bool lasts, uint64_t usec)
 {
         struct HealthReport report = { strdup(device),  strdup(rule), strdup(line),
                                        strdup(boot_id), lasts,        usec };
+        size_t i = find(record, device, rule);
 
         if (!report.device || !report.rule || !report.line || !report.boot_id) {
                 report_done(&report);
                 return -ENOMEM;
         }
-        if (record->n_reports == HEALTH_REPORTS_MAX)
-                drop_report(record, 0);
+        if (i == HEALTH_REPORTS_MAX)
+                i = 0;
+        if (i < record->n_reports)
+                drop_report(record, i);
         record->reports[record->n_reports++] = report;
         return 0;
 }
@@ -214,17 +229,6 @@ int health_record_load(HealthRecord *record, const char *state_dir, Error *reter
 
 /* Reports */
 
-/* Returns the index of the report, or n_reports if there is none. */
-static size_t find(const HealthRecord *record, const char *device, const char *rule)
-{
-        size_t i = 0;
-
-        while (i < record->n_reports && (strcmp(record->reports[i].device, device) != 0 ||
-                                         strcmp(record->reports[i].rule, rule) != 0))
-                i++;
-        return i;
-}
-
 bool health_record_has(const HealthRecord *record, const char *device, const char *rule,
                        uint64_t after_usec)
 {
@@ -235,14 +239,11 @@ bool health_record_has(const HealthRecord *record, const char *device, const cha
 
 int health_record_add(HealthRecord *record, const char *device, const HealthMessage *finding)
 {
-        size_t i = find(record, device, finding->rule);
-        int r;
+        int r = add_report(record, device, finding->rule, finding->line, finding->boot_id,
+                           finding->lift == HEALTH_LIFT_RECOVERY, finding->last_usec);
 
-        if (i < record->n_reports)
-                drop_report(record, i);
-        r = add_report(record, device, finding->rule, finding->line, finding->boot_id,
-                       finding->lift == HEALTH_LIFT_RECOVERY, finding->last_usec);
-        update_words(record);
+        if (r == 0)
+                update_words(record);
         return r;
 }
 

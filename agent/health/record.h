@@ -43,7 +43,7 @@ bool health_record_has(const HealthRecord *record, const char *device, const cha
 
 /* Adds a report, or replaces that of this device and rule. It stays after this boot only if the
  * rule ends with a recovery. At HEALTH_REPORTS_MAX the report that was added first is dropped.
- * Returns 0 or -ENOMEM; then there is no report of this device and rule. */
+ * Returns 0 or -ENOMEM; then nothing changes. */
 int health_record_add(HealthRecord *record, const char *device, const HealthMessage *finding);
 
 /* Removes a report. Returns true if it existed. */

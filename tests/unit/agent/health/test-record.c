@@ -3,6 +3,7 @@
 #include "agent/health/record.h"
 #include "base/log.h"
 #include "tests/fixtures/scratch-folder.h"
+#include "tests/shims/fail-alloc.h"
 #include "tests/unit/test.h"
 
 static HealthMessage finding(const char *rule, const char *boot_id, HealthLift lift)
@@ -68,6 +69,29 @@ static void test_reports(void **state)
         health_record_done(&record);
 }
 
+/* Without memory the earlier report stays. */
+static void test_no_memory_for_a_report(void **state)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        const HealthMessage a = finding("a", "old", HEALTH_LIFT_BOOT);
+        HealthRecord record;
+        const char *words;
+        unsigned at;
+        int r;
+
+        assert_int_equal(health_record_load(&record, folder, NULL), 0);
+        assert_int_equal(health_record_add(&record, "gpu", &a), 0);
+        words = record.words;
+        FAIL_ALLOC_EACH(at, r = health_record_add(&record, "gpu", &a)) {
+                assert_int_equal(r, -ENOMEM);
+                assert_true(health_record_has(&record, "gpu", "a", 0));
+                assert_ptr_equal(record.words, words); /* a view borrows them */
+        }
+        assert_true(r == 0 && at > 0);
+        assert_int_equal(record.n_reports, 1);
+        health_record_done(&record);
+}
+
 /* Version 0.2 wrote no time. */
 static void test_a_report_of_unknown_time(void **state)
 {
@@ -127,5 +151,5 @@ static void test_an_unreadable_file_is_an_error(void **state)
         health_record_done(&record);
 }
 
-TEST_MAIN_AFTER(log_set_level(LOG_EMERG), NULL, NULL, test_reports, test_a_report_of_unknown_time,
-                test_bad_files, test_an_unreadable_file_is_an_error)
+TEST_MAIN_AFTER(log_set_level(LOG_EMERG), NULL, NULL, test_reports, test_no_memory_for_a_report,
+                test_a_report_of_unknown_time, test_bad_files, test_an_unreadable_file_is_an_error)
