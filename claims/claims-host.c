@@ -152,8 +152,7 @@ static int place_claim(Claims *claims, StoreUnplaced *claim, Error *reterr)
 
 /* Places the claims of schema version 1, which hold amounts of the node as a whole, with or without
  * free capacity. A file serves one node, so all of them count here, whatever name they have. Skips
- * a claim that another process released first, or that a conflict prevents. Ends with -EEXIST if
- * another process placed the claim first. */
+ * a claim that another process released or placed first, or that a conflict prevents. */
 static int place_unplaced(Claims *claims, Error *reterr)
 {
         int64_t after = 0;

@@ -102,7 +102,7 @@ int store_insert(Claims *claims, const StoreClaim *claim, const Fit *fit, Claim 
                  Error *reterr);
 
 /* Gives an unplaced claim its allocations, possibly none, and its devices. Returns CLAIM_E_RACE,
- * CLAIM_E_NOT_FOUND or CLAIM_E_CONFLICT, or -EEXIST if another process placed the claim. */
+ * CLAIM_E_CONFLICT, or CLAIM_E_NOT_FOUND if the claim has ended or is placed. */
 int store_place(Claims *claims, const StoreUnplaced *claim, const Fit *fit, Error *reterr);
 
 /* Replaces the allocations of a living claim by those of fit, for the group without a suffix. Its

@@ -77,7 +77,7 @@ STATEMENT(INSERT_ALLOCATION,
           "INSERT INTO allocations (resource_provider_id, consumer_id, resource_class, used,"
           " claim_id, request_group) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")
 STATEMENT(FILL_CLAIM, "UPDATE claims SET vcpus = ?2, memory_mb = ?3, disk_gb = ?4,"
-                      " placed = 1 WHERE id = ?1")
+                      " placed = 1 WHERE id = ?1 AND placed <= ?5")
 STATEMENT(NEXT_UNPLACED, "SELECT % FROM claims WHERE placed = 0 AND id > ?1 ORDER BY id LIMIT 1",
           &unplaced_row)
 STATEMENT(CONFIRM, "UPDATE claims SET state = 'confirmed', expires_usec = 0 WHERE id = ?1"

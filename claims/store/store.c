@@ -136,11 +136,11 @@ static uint64_t sum_pieces(const Fit *fit, const char *resource_class)
 }
 
 /* Sets the sums of a claim, and marks it as placed. Returns CLAIM_E_NOT_FOUND if the claim has
- * ended. */
+ * ended, or is placed already and must not be (again). */
 static int fill(Claims *claims, int64_t id, uint64_t vcpus, uint64_t memory_mb, uint64_t disk_gb,
-                Error *reterr)
+                bool again, Error *reterr)
 {
-        return store_run(claims, STATEMENT_FILL_CLAIM, VALUES(id, vcpus, memory_mb, disk_gb),
+        return store_run(claims, STATEMENT_FILL_CLAIM, VALUES(id, vcpus, memory_mb, disk_gb, again),
                          CLAIM_E_NOT_FOUND, reterr);
 }
 
@@ -148,7 +148,7 @@ static int fill(Claims *claims, int64_t id, uint64_t vcpus, uint64_t memory_mb, 
 static int fill_from(Claims *claims, int64_t id, const Fit *fit, Error *reterr)
 {
         return fill(claims, id, sum_pieces(fit, "VCPU") + sum_pieces(fit, "PCPU"),
-                    sum_pieces(fit, "MEMORY_MB"), sum_pieces(fit, "DISK_GB"), reterr);
+                    sum_pieces(fit, "MEMORY_MB"), sum_pieces(fit, "DISK_GB"), true, reterr);
 }
 
 /* Inserts the row of a claim and yields its id. Returns CLAIM_E_CONFLICT if the consumer has a
@@ -334,7 +334,8 @@ int store_place(Claims *claims, const StoreUnplaced *claim, const Fit *fit, Erro
         int r = store_begin(claims, reterr);
 
         if (r == 0)
-                r = fill(claims, claim->id, claim->vcpus, claim->memory_mb, claim->disk_gb, reterr);
+                r = fill(claims, claim->id, claim->vcpus, claim->memory_mb, claim->disk_gb, false,
+                         reterr);
         if (r == 0)
                 r = bump_providers(claims, fit, reterr);
         if (r == 0)

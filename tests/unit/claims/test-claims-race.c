@@ -442,8 +442,31 @@ static void test_two_hosts_at_once(void **state)
         assert_store_sane(rival->path);
 }
 
+/* Two processes can read an unplaced claim. The second one finds it placed, and skips it. */
+static void test_a_claim_is_placed_once(void **state)
+{
+        Fixture *fixture = *state;
+        StoreUnplaced claim;
+        Fit fit = FIT_NULL;
+
+        fixture_create(fixture, HOST);
+        assert_int_equal(fixture_claim(fixture, "a", "VCPU=1", NULL), CLAIM_DONE);
+        free(run_sql(fixture->path, "DELETE FROM allocations; UPDATE claims SET placed = 0"));
+        assert_int_equal(store_next_unplaced(fixture->claims, 0, &claim, NULL), 0);
+        assert_int_equal(fit_add(&fit, 0, "VCPU", claim.vcpus), 0);
+        for (int i = 0; i < 2; i++) {
+                assert_int_equal(store_load_view(fixture->claims, NULL), 0);
+                assert_int_equal(store_place(fixture->claims, &claim, &fit, &fixture->error),
+                                 i == 0 ? 0 : CLAIM_E_NOT_FOUND);
+        }
+        assert_int_equal(fixture_used(fixture, "host", "VCPU"), 1);
+        assert_store_sane(fixture->path);
+        fit_done(&fit);
+        store_unplaced_done(&claim);
+}
+
 TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown, test_never_over_commits,
                 test_churn, test_same_consumers, test_opened_at_once, test_host_changes,
                 test_lost_race_is_fitted_again, test_race_lost_too_often,
                 test_existing_claim_of_a_lost_race, test_claimed_while_it_vanishes,
-                test_two_hosts_at_once)
+                test_two_hosts_at_once, test_a_claim_is_placed_once)
