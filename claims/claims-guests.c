@@ -12,7 +12,10 @@
  * The function claims_prepare_new() makes a claim of a guest that is about to start, but only if
  * all of it fits (claims-start.c, which repeats it). It leaves out only PCI devices that this host
  * does not count. An adoption repeats its attempt after a lost race. Each attempt reads the host
- * again. The function claims_hold_pci() also serves claims of schema version 1 (claims-host.c). */
+ * again. The function claims_hold_pci() also serves claims of schema version 1 (claims-host.c).
+ *
+ * The function claims_note_domain() completes the request of a claim that was made before its
+ * domain, when the hook or a poll shows the domain. */
 
 #include <string.h>
 #include <strings.h>
@@ -22,6 +25,7 @@
 #include "claims/claims-internal.h"
 #include "claims/fit/guest-share.h"
 #include "claims/fit/numa.h"
+#include "claims/follow.h"
 
 /* The resources of a guest that will be written as a claim. */
 typedef struct Adoption {
@@ -319,6 +323,17 @@ static int collect_devices(Adoption *adoption, Resources *resources, Error *rete
         return r;
 }
 
+/* Sets the CPUs and the memory of the domain. Returns -ENOMEM on failure. */
+static int set_shown(Resources *resources, const HostDomain *domain)
+{
+        static const char *const shown[] = { "VCPU", "PCPU", "MEMORY_MB" };
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(shown); i++)
+                r = resources_set(resources, shown[i], guest_amount_of(domain, shown[i]));
+        return r;
+}
+
 /* Collects the amounts and devices of the domain. The fit is forced: amounts are counted whether
  * they fit or not. */
 static int collect(Adoption *adoption, Error *reterr)
@@ -328,10 +343,7 @@ static int collect(Adoption *adoption, Error *reterr)
         RequestGroup *group;
 
         if (resource_request_group(&adoption->request, "", &group, NULL) < 0 ||
-            resources_set(&group->resources, "VCPU", guest_amount_of(domain, "VCPU")) < 0 ||
-            resources_set(&group->resources, "PCPU", guest_amount_of(domain, "PCPU")) < 0 ||
-            resources_set(&group->resources, "MEMORY_MB", guest_amount_of(domain, "MEMORY_MB")) <
-                    0 ||
+            set_shown(&group->resources, domain) < 0 ||
             fit_force_numa(claims->view, claims->facts, claims->node, &group->resources,
                            &domain->layout, &adoption->fit) < 0)
                 return error_oom(reterr);
@@ -544,4 +556,49 @@ int claims_prepare_new(Claims *claims, const ClaimStart *start, Claim **ret, Err
                 return adoption.outcome;
         r = write_adoption(&adoption, false, ret, reterr);
         return r > 0 ? CLAIM_E_RACE : r;
+}
+
+/* Returns the text of a request for the claim's amounts, but with the CPUs and the memory of the
+ * domain. NULL: out of memory. */
+static char *format_request(const Claim *claim, const HostDomain *domain)
+{
+        _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
+        RequestGroup *group;
+        int r = resource_request_group(&request, "", &group, NULL);
+
+        for (size_t i = 0; r >= 0 && i < claim->n_allocations; i++) {
+                const Resources *held = &claim->allocations[i].resources;
+
+                for (size_t j = 0; r >= 0 && j < held->n_items; j++)
+                        r = resources_add(&group->resources, held->items[j].resource_class,
+                                          held->items[j].amount);
+        }
+        return r < 0 || set_shown(&group->resources, domain) < 0
+                       ? NULL
+                       : resource_request_format(&request);
+}
+
+int claims_note_domain(Claims *claims, const Claim *claim, const HostDomain *domain, Error *reterr)
+{
+        _cleanup_free_ char *text = NULL;
+
+        if (claim->state != CLAIM_STATE_CLAIMED || !claim_is_placed(claim) ||
+            strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) != 0)
+                return 0;
+        text = format_request(claim, domain);
+        if (!text)
+                return error_oom(reterr);
+        return strcmp(text, claim->request) != 0
+                       ? store_set_request(claims, claim->id, text, reterr)
+                       : 0;
+}
+
+int claims_confirm_guest(Claims *claims, int64_t id, const HostDomain *domain, Error *reterr)
+{
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        int r = claims_get(claims, id, &claim, reterr);
+
+        if (r == 0)
+                r = claims_note_domain(claims, claim, domain, reterr);
+        return r < 0 ? r : claims_confirm(claims, id, reterr);
 }

@@ -55,6 +55,11 @@ typedef struct ClaimStart {
  * CLAIM_E_RACE if the caller must retry. */
 int claims_prepare_new(Claims *claims, const ClaimStart *start, Claim **ret, Error *reterr);
 
+/* Gives the request of a claim that was made before its domain (claims_claim_starting()) the CPUs
+ * and the memory of the domain. Does nothing for other claims, or if the claim is confirmed.
+ * Returns CLAIM_E_NOT_FOUND if the claim has ended. */
+int claims_note_domain(Claims *claims, const Claim *claim, const HostDomain *domain, Error *reterr);
+
 /* Adds the devices that claims and (from the first facts on) guests have, and those that are not
  * clean. */
 int claims_taken(Claims *claims, Taken *ret, Error *reterr);

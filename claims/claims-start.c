@@ -48,9 +48,16 @@ static int find_earlier_claim(Claims *claims, const HostDomain *domain, Claim **
 
 static int prepare_once(Claims *claims, const ClaimStart *start, Claim **ret, Error *reterr)
 {
-        int r = claims_find(claims, &start->domain->uuid, false, ret, reterr);
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        int r = claims_find(claims, &start->domain->uuid, false, &claim, reterr);
 
-        return r == CLAIM_E_NOT_FOUND ? claims_prepare_new(claims, start, ret, reterr) : r;
+        if (r == CLAIM_E_NOT_FOUND)
+                return claims_prepare_new(claims, start, ret, reterr);
+        if (r == CLAIM_DONE)
+                r = claims_note_domain(claims, claim, start->domain, reterr);
+        if (r == CLAIM_DONE)
+                *ret = TAKE_PTR(claim);
+        return r > 0 ? CLAIM_E_RACE : r;
 }
 
 static int prepare(Claims *claims, const ClaimStart *start, Claim **ret, Error *reterr)

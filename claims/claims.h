@@ -164,6 +164,11 @@ int claims_claim_placed(Claims *claims, const ClaimPlacing *placing, Claim **ret
 int claims_claim_starting(Claims *claims, const ClaimPlacing *placing, const StringSet *classes,
                           Claim **ret_claim, Error *reterr);
 
+/* Confirms the claim of a guest that runs, as claims_confirm() does. The request of a claim of
+ * claims_claim_starting() first gets the CPUs and the memory of the domain. Placement can have more
+ * of them (claim_beyond_domain()). */
+int claims_confirm_guest(Claims *claims, int64_t id, const HostDomain *domain, Error *reterr);
+
 /* Makes a claim for a guest that is about to start, from its domain. It counts as claims_adopt()
  * does, but only if all of it fits, with exactly the devices and host CPUs that the domain names.
  * PCI devices that the host does not count are left out. All terms of the inventories count, and

@@ -317,7 +317,8 @@ static void announce_extended(const ReconcileWork *work, const ReconcileEffect *
 
 static int confirm(const ReconcileWork *work, ReconcileEffect *effect)
 {
-        int r = claims_confirm(work->claims, effect->action->claim_id, &effect->words);
+        int r = claims_confirm_guest(work->claims, effect->action->claim_id, effect->action->domain,
+                                     &effect->words);
 
         effect->done = r == 0;
         return r;

@@ -113,6 +113,9 @@ int store_complete(Claims *claims, int64_t id, const Uuid *consumer, const Fit *
  * none. */
 int store_next_unplaced(Claims *claims, int64_t after, StoreUnplaced *ret, Error *reterr);
 
+/* Replaces the request of a living claim. Returns CLAIM_E_NOT_FOUND if there is none. */
+int store_set_request(Claims *claims, int64_t id, const char *request, Error *reterr);
+
 /* Stores the text that identifies the guest of a living claim. Returns CLAIM_E_NOT_FOUND if there
  * is none. */
 int store_set_process(Claims *claims, int64_t id, const char *process, Error *reterr);

@@ -83,6 +83,7 @@ STATEMENT(NEXT_UNPLACED, "SELECT % FROM claims WHERE placed = 0 AND id > ?1 ORDE
 STATEMENT(CONFIRM, "UPDATE claims SET state = 'confirmed', expires_usec = 0 WHERE id = ?1"
                    " AND write_state <> 'pending'")
 STATEMENT(EXTEND, "UPDATE claims SET expires_usec = ?2 WHERE id = ?1 AND state = 'claimed'")
+STATEMENT(SET_REQUEST, "UPDATE claims SET request = ?2 WHERE id = ?1")
 STATEMENT(SET_PROCESS, "UPDATE claims SET life = ?2 WHERE id = ?1")
 /* While a move is pending, a first claim of the consumer would be moved. */
 STATEMENT(PROMOTE, "UPDATE claims SET resize_target = 0 WHERE resize_target = 1"

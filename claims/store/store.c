@@ -405,6 +405,12 @@ int claims_confirm(Claims *claims, int64_t id, Error *reterr)
         return r == CLAIM_E_NOT_FOUND ? store_not_found(id, reterr) : r;
 }
 
+int store_set_request(Claims *claims, int64_t id, const char *request, Error *reterr)
+{
+        return store_run_alone(claims, STATEMENT_SET_REQUEST, VALUES(id, request),
+                               CLAIM_E_NOT_FOUND, reterr);
+}
+
 int store_set_process(Claims *claims, int64_t id, const char *process, Error *reterr)
 {
         return store_run_alone(claims, STATEMENT_SET_PROCESS, VALUES(id, process),

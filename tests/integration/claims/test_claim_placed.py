@@ -60,10 +60,10 @@ class PlacedCase(EnvCase):
         self.assertIn(ERROR + name + ': ', done.stderr)
         self.assertIn(words, done.stderr)
 
-    def place(self, *providers, vcpus=1):
+    def place(self, *providers, vcpus=1, **more):
         """Allocates devices of these providers to a new server, as a scheduler does. Returns the server."""
         server = str(uuid.uuid4())
-        self.placement.place(server, {self.agent.root(): {'VCPU': vcpus}, **{one: {CLASS: 1} for one in providers}})
+        self.placement.place(server, {self.agent.root(): {'VCPU': vcpus, **more}, **{one: {CLASS: 1} for one in providers}})
         return server
 
 
@@ -93,13 +93,16 @@ class TestClaimPlaced(PlacedCase):
         self.assertEqual([line for line in self.placement.writes_since(mark) if 'allocations' in str(line)], [])
 
     def test_claim_follows_the_guest(self):
-        """The claim is confirmed when the guest runs, and ends with it."""
-        server = self.place(self.providers[0])
-        self.attach(server)
+        """The claim is confirmed when the guest runs, and ends with it. Nova allocates more CPUs than the domain shows."""
+        server = self.place(self.providers[0], vcpus=2, MEMORY_MB=64)
+        made = self.attach(server)
         self.libvirtd.define(guest_xml('g1', memory_mib=64, uuid=server, devices=[CARDS[0]]))
         self.libvirtd.virsh('start', 'g1')
         self.addCleanup(self.libvirtd.destroy_guests)
         wait_until(lambda: self.agent.claims(server)[0]['state'] == 'confirmed', 30, 'the claim to be confirmed', step=0.5)
+        for _ in range(3):
+            self.agent.ctl('sync')
+        self.assertEqual([(claim['id'], claim['beyond_domain']) for claim in self.agent.claims(server)], [(made['id'], {'VCPU': 1})])
         self.libvirtd.virsh('destroy', 'g1')
         self.libvirtd.virsh('undefine', 'g1')
         self.placement.delete(server)

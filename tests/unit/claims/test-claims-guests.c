@@ -541,7 +541,7 @@ static void test_hook_keeps_the_claim_of_a_starting_server(void **state)
                 Fixture *fixture = *state;
                 _cleanup_(claim_freep) Claim *first = NULL, *claim = NULL, *ended = NULL;
                 _cleanup_(consumer_freep) Consumer *placed =
-                        make_holding("g", "host VCPU=2,MEMORY_MB=512; host_a VGPU=1");
+                        make_holding("g", "host VCPU=3,MEMORY_MB=512; host_a VGPU=1");
                 _cleanup_(string_set_done) StringSet classes = STRING_SET_INIT;
                 ClaimPlacing placing = { .holding = placed,
                                          .write_state = CLAIM_WRITE_NONE,
@@ -560,6 +560,10 @@ static void test_hook_keeps_the_claim_of_a_starting_server(void **state)
                                  CLAIM_DONE);
                 assert_int_equal(claim->id == first->id, cases[i].kept);
                 assert_int_equal(!ended, cases[i].kept);
+                claim_free(claim);
+                assert_int_equal(claims_find(fixture->claims, &placed->uuid, false, &claim, NULL),
+                                 0);
+                assert_non_null(strstr(claim->request, "VCPU:2"));
                 assert_store_sane(fixture->path);
                 fixture_close(fixture);
                 assert_int_equal(unlink(fixture->path), 0);
@@ -567,13 +571,13 @@ static void test_hook_keeps_the_claim_of_a_starting_server(void **state)
 }
 
 /* Nova chooses the devices of a server that starts. The claim of its start gets their names from
- * the domain, also if another reason leads to an earlier check. */
-static void test_devices_of_a_starting_server_are_those_of_its_domain(void **state)
+ * the domain, also if another reason leads to an earlier check. Its request gets the amounts. */
+static void test_claim_of_a_starting_server_follows_its_domain(void **state)
 {
         Fixture *fixture = *state;
         _cleanup_(claim_freep) Claim *claim = NULL, *read = NULL;
         _cleanup_(consumer_freep) Consumer *placed =
-                make_holding("g", "host VCPU=2,MEMORY_MB=512; host_a VGPU=1");
+                make_holding("g", "host VCPU=3,MEMORY_MB=512; host_a VGPU=1");
         const StringSet none = STRING_SET_INIT;
         const ClaimPlacing placing = {
                 .holding = placed, .reported = { .generation = 1, .elsewhere = make_uuid("none") }
@@ -600,6 +604,14 @@ static void test_devices_of_a_starting_server_are_those_of_its_domain(void **sta
                 assert_int_equal(read->n_devices, i);
         }
         assert_true(claim_has_mdev(read, &facts.mdevs[2].uuid));
+        /* Nova allocates more than the domain shows. */
+        assert_string_equal(read->request, "resources=MEMORY_MB:512,VCPU:3,VGPU:1");
+        assert_int_equal(claims_confirm_guest(fixture->claims, read->id, &facts.domains[0], NULL),
+                         0);
+        read = claim_free(read);
+        assert_int_equal(claims_get(fixture->claims, claim->id, &read, NULL), 0);
+        assert_string_equal(read->request, "resources=MEMORY_MB:512,VCPU:2,VGPU:1");
+        assert_int_equal(read->state, CLAIM_STATE_CONFIRMED);
         assert_store_sane(fixture->path);
 }
 
@@ -871,7 +883,7 @@ TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown,
                 test_checking_names_no_device_of_another_claim,
                 test_checking_names_the_second_class, test_checking_names_functions_of_two_types,
                 test_hook_keeps_the_claim_of_a_starting_server,
-                test_devices_of_a_starting_server_are_those_of_its_domain,
+                test_claim_of_a_starting_server_follows_its_domain,
                 test_a_guest_that_starts_gets_what_it_names,
                 test_claim_of_running_guest_is_not_written,
                 test_a_guest_that_does_not_fit_gets_nothing, test_a_refused_start_ends_no_claim,
