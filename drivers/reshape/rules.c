@@ -109,11 +109,15 @@ static bool moves_between_cells(const TreeUpdate *update, const Provider *from,
         return strcmp(resource_class, memory) == 0 && has_class_now(update, memory);
 }
 
-/* Returns the new class of a device's provider whose class changed, or NULL. */
-static const char *find_regrouped(const Provider *from, const Provider *after)
+/* Returns the new class of a device's provider whose class changed, or NULL. A cell can have one
+ * inventory, too, but its classes are different resources. */
+static const char *find_regrouped(const TreeUpdate *update, const Provider *from,
+                                  const Provider *after)
 {
+        unsigned cell;
+
         if (!after || uuid_empty(&from->parent) || from->n_inventories != 1 ||
-            after->n_inventories != 1)
+            after->n_inventories != 1 || numa_is_cell(update->before, update->root, from, &cell))
                 return NULL;
         return after->inventories[0].resource_class;
 }
@@ -178,7 +182,7 @@ ReshapeRule reshape_rule_find(const TreeUpdate *update, const Provider *from,
         if (of_root && strcmp(resource_class, memory_encryption_class) == 0 &&
             memory_encryption_find_sev(update->tree, update->root))
                 return RESHAPE_RULE_CONTEXT;
-        return find_regrouped(from, after) ? RESHAPE_RULE_REGROUP : RESHAPE_RULE_NONE;
+        return find_regrouped(update, from, after) ? RESHAPE_RULE_REGROUP : RESHAPE_RULE_NONE;
 }
 
 int reshape_rule_list_classes(const TreeUpdate *update, const Provider *from,
@@ -641,7 +645,7 @@ int reshape_rule_place(const TreeUpdate *update, ReshapeRule rule, const Reshape
                 return add_whole(item, same, reshape_new_name(update->config, item->resource_class),
                                  item->amount, parts, reterr);
         default:
-                return add_whole(item, same, find_regrouped(item->from, same), item->amount, parts,
-                                 reterr);
+                return add_whole(item, same, find_regrouped(update, item->from, same), item->amount,
+                                 parts, reterr);
         }
 }

@@ -486,7 +486,46 @@ static void test_allocations_of_an_exchanged_device_stay(void **state)
         pci_specs_done(&config.pci_specs);
 }
 
-TEST_MAIN(test_allocations_of_an_exchanged_device_stay, test_cells, test_dedicated_cpus,
+#define PAGES(gib, mib)                                                                          \
+        "'online_cpus': '0', 'cells': [{'id': 0, 'cpus': [{'id': 0}], 'pages': [{'size_kib': 4," \
+        " 'count': 9}, {'size_kib': 2048, 'count': " #mib                                        \
+        "}, {'size_kib': 1048576, 'count': " #gib "}]}]"
+
+/* With numa_in_placement = root, hugepages are the only inventory of a cell. Another size is
+ * another resource, also with the same number of pages. */
+static void test_hugepages_of_another_size_are_no_new_name(void **state)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);
+        _cleanup_(snapshot_unrefp) Snapshot *former = host_new(PAGES(4, 0)),
+                                            *host = host_new(PAGES(0, 512));
+        HostConfig config = config_make(NULL, 0);
+        _cleanup_(allocations_freep) Allocations *moved = NULL, *expected = NULL;
+        DriverReshape reshape = { 0 };
+        Error error = ERROR_NULL;
+
+        config.numa_in_placement = HOST_NUMA_ROOT;
+        assert_int_equal(provider_update(&config, former, NULL, tree, "cn1", NULL, &error),
+                         DRIVER_UPDATED);
+        reshape.consumers = moved = allocations_of("a@cn1_NUMA0:CUSTOM_HUGEPAGES_1G=4", tree);
+        expected = allocations_of("a@cn1_NUMA0:CUSTOM_HUGEPAGES_1G=4", tree);
+        assert_int_equal(provider_update(&config, host, NULL, tree, "cn1", &reshape, &error),
+                         DRIVER_UPDATED);
+        assert_true(equal(moved, expected));
+        check_room(moved, tree, "pages");
+        /* Without consumers, only the pages that are there are reported. */
+        reshape.consumers = NULL;
+        assert_int_equal(provider_update(&config, host, NULL, tree, "cn1", &reshape, &error),
+                         DRIVER_UPDATED);
+        assert_int_equal(tree->providers[1]->n_inventories, 1);
+        assert_string_equal(tree->providers[1]->inventories[0].resource_class,
+                            "CUSTOM_HUGEPAGES_2M");
+        assert_int_equal(provider_update(&config, former, NULL, tree, "cn1", NULL, &error),
+                         DRIVER_UPDATED);
+        driver_reshape_done(&reshape);
+}
+
+TEST_MAIN(test_allocations_of_an_exchanged_device_stay,
+          test_hugepages_of_another_size_are_no_new_name, test_cells, test_dedicated_cpus,
           test_floating_guests_do_not_limit_a_reshape,
           test_the_reason_why_a_class_stays_is_repeated, test_the_error_names_a_class_that_stays,
           test_alias, test_renamed_classes)
