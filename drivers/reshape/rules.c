@@ -373,14 +373,16 @@ static uint64_t subtract(uint64_t a, uint64_t b)
         return a > b ? a - b : 0;
 }
 
-/* Fills the limits of a share from the record of the class. own is the amount that the consumer
- * has on the provider, because max_unit limits the sum. Without a record the share can take
- * nothing. */
+/* Fills the limits of a share from the record of the class. parts: what was placed before of the
+ * same amount, or NULL. max_unit limits the sum of all that the consumer has on the provider.
+ * Without a record the share can take nothing. */
 static void measure(const ReshapeItem *item, const Provider *provider, const char *resource_class,
-                    uint64_t own, ReshapeShare *ret)
+                    const Consumer *parts, ReshapeShare *ret)
 {
         const Inventory *record = provider_find_inventory(provider, resource_class);
-        uint64_t used = consumer_get(item->usage, &provider->uuid, resource_class);
+        uint64_t placed = parts ? consumer_get(parts, &provider->uuid, resource_class) : 0;
+        uint64_t own = consumer_get(item->consumer, &provider->uuid, resource_class) + placed;
+        uint64_t used = consumer_get(item->usage, &provider->uuid, resource_class) + placed;
 
         ret->step = 1;
         if (!record)
@@ -401,12 +403,9 @@ static int no_room(const ReshapeItem *item, const char *resource_class, Error *r
 static int add_whole(const ReshapeItem *item, const Provider *provider, const char *resource_class,
                      uint64_t amount, Consumer *parts, Error *reterr)
 {
-        uint64_t own = consumer_get(item->consumer, &provider->uuid, resource_class) +
-                       consumer_get(parts, &provider->uuid, resource_class);
         ReshapeShare share = { .wanted = amount };
 
-        measure(item, provider, resource_class, own, &share);
-        share.room = subtract(share.room, consumer_get(parts, &provider->uuid, resource_class));
+        measure(item, provider, resource_class, parts, &share);
         if (reshape_share_out(&share, 1, amount) < 0) {
                 int r = no_room(item, resource_class, reterr);
 
@@ -431,7 +430,7 @@ static unsigned rank_of(const ReshapeItem *item, const Provider *provider)
 
                 if (consumer_get(item->consumer, &provider->uuid, classes[i]) > 0)
                         return 0;
-                measure(item, provider, classes[i], 0, &share);
+                measure(item, provider, classes[i], NULL, &share);
                 fits &= share.room >= need;
         }
         return fits ? 1 : 2;
@@ -458,9 +457,8 @@ static int share_over_cells(const TreeUpdate *update, const ReshapeItem *item,
                 return error_oom(reterr);
         for (size_t i = 0; i < n; i++) {
                 const Provider *provider = flat ? update->root : cell_provider(update, i);
-                uint64_t own = consumer_get(item->consumer, &provider->uuid, resource_class);
 
-                measure(item, provider, resource_class, own, &shares[i]);
+                measure(item, provider, resource_class, NULL, &shares[i]);
                 shares[i].rank = rank_of(item, provider);
                 if (flat)
                         continue;

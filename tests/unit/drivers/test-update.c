@@ -485,6 +485,29 @@ static void test_reshape(void **state)
         assert_null(provider_find_inventory(tree->providers[0], "VGPU"));
 }
 
+/* The mdevs of one guest can use all of a card. */
+static void test_reshape_of_a_guest_that_has_a_whole_card(void **state)
+{
+        static const Held held[] = { { { UUID_GUEST }, 3 } };
+        _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
+        _cleanup_(allocations_freep) Allocations *allocations = NULL;
+        HostConfig config = config_make(type_a, 1);
+
+        make_old_shape(held, ARRAY_SIZE(held), &tree, &allocations);
+        host_update(
+                &config,
+                "'devices': [" GPU("0", "0") "], 'mdevs': [" MDEV(UUID_MDEV_1, "0") ", " MDEV(
+                        UUID_MDEV_2, "0") ", " MDEV(UUID_MDEV_3,
+                                                    "0") "], 'domains': [" DOMAIN(UUID_GUEST,
+                                                                                  "'" UUID_MDEV_1
+                                                                                  "', '" UUID_MDEV_2
+                                                                                  "', '" UUID_MDEV_3
+                                                                                  "'") "]",
+                tree, allocations, DRIVER_UPDATED, NULL);
+        assert_int_equal(held_on(allocations, guest, tree, "cn1_pci_0000_41_00_0", "VGPU"), 3);
+        expect_inventory(provider_tree_find_name(tree, "cn1_pci_0000_41_00_0"), "VGPU", 3, 0, 1.0);
+}
+
 static void test_reshape_table(void **state)
 {
         static HostMdevType custom[] = { MDEV_TYPE("A", NULL, "CUSTOM_A", 0) };
@@ -544,4 +567,5 @@ TEST_MAIN(test_disk_of_unknown_size, test_root_table, test_reserved_too_much, te
           test_root_ownership_c10, test_no_owner_trait, test_gpus, test_adopt,
           test_class_by_type_g2_6, test_gone_g2_5, test_empty_gpu_with_foreign_child,
           test_foreign_providers_are_not_changed, test_root_missing, test_name_too_long,
-          test_reshape_needed, test_no_gpus_no_reshape, test_reshape, test_reshape_table)
+          test_reshape_needed, test_no_gpus_no_reshape, test_reshape,
+          test_reshape_of_a_guest_that_has_a_whole_card, test_reshape_table)
