@@ -11,8 +11,9 @@
  * root for classes that belong there. An amount without a pin, or above the capacity of its cell,
  * goes where it fits best, except CPUs that become dedicated on their own provider
  * (convert_cpus()). No provider gets more than its inventory allows, except VCPU that stays on its
- * provider. The functions read the trees before and after the update and change neither; only
- * "parts" is written, and undefined after an error.
+ * provider, and reserved devices whose class changes under a guest. The functions read the trees
+ * before and after the update and change neither; only "parts" is written, and undefined after an
+ * error.
  *
  * Tests: tests/unit/drivers/reshape/test-moves.c */
 
@@ -375,22 +376,27 @@ static uint64_t subtract(uint64_t a, uint64_t b)
 
 /* Fills the limits of a share from the record of the class. parts: what was placed before of the
  * same amount, or NULL. max_unit limits the sum of all that the consumer has on the provider.
- * Without a record the share can take nothing. */
+ * stays: the amount is on the provider already, so it can use reserved capacity (decision
+ * reshape/open). Without a record the share can take nothing. */
 static void measure(const ReshapeItem *item, const Provider *provider, const char *resource_class,
-                    const Consumer *parts, ReshapeShare *ret)
+                    const Consumer *parts, bool stays, ReshapeShare *ret)
 {
         const Inventory *record = provider_find_inventory(provider, resource_class);
         uint64_t placed = parts ? consumer_get(parts, &provider->uuid, resource_class) : 0;
         uint64_t own = consumer_get(item->consumer, &provider->uuid, resource_class) + placed;
         uint64_t used = consumer_get(item->usage, &provider->uuid, resource_class) + placed;
+        Inventory limits;
 
         ret->step = 1;
         if (!record)
                 return;
+        limits = *record;
+        if (stays)
+                limits.reserved = 0;
         ret->room =
-                MIN(subtract(inventory_capacity(record), used), subtract(record->max_unit, own));
-        ret->step = record->step_size;
-        ret->least = subtract(record->min_unit, own);
+                MIN(subtract(inventory_capacity(&limits), used), subtract(limits.max_unit, own));
+        ret->step = limits.step_size;
+        ret->least = subtract(limits.min_unit, own);
 }
 
 static int no_room(const ReshapeItem *item, const char *resource_class, Error *reterr)
@@ -405,7 +411,8 @@ static int add_whole(const ReshapeItem *item, const Provider *provider, const ch
 {
         ReshapeShare share = { .wanted = amount };
 
-        measure(item, provider, resource_class, parts, &share);
+        measure(item, provider, resource_class, parts,
+                uuid_equal(&provider->uuid, &item->from->uuid), &share);
         if (reshape_share_out(&share, 1, amount) < 0) {
                 int r = no_room(item, resource_class, reterr);
 
@@ -430,7 +437,7 @@ static unsigned rank_of(const ReshapeItem *item, const Provider *provider)
 
                 if (consumer_get(item->consumer, &provider->uuid, classes[i]) > 0)
                         return 0;
-                measure(item, provider, classes[i], NULL, &share);
+                measure(item, provider, classes[i], NULL, false, &share);
                 fits &= share.room >= need;
         }
         return fits ? 1 : 2;
@@ -458,7 +465,7 @@ static int share_over_cells(const TreeUpdate *update, const ReshapeItem *item,
         for (size_t i = 0; i < n; i++) {
                 const Provider *provider = flat ? update->root : cell_provider(update, i);
 
-                measure(item, provider, resource_class, NULL, &shares[i]);
+                measure(item, provider, resource_class, NULL, false, &shares[i]);
                 shares[i].rank = rank_of(item, provider);
                 if (flat)
                         continue;

@@ -275,12 +275,24 @@ static int set_total(Provider *provider, const char *resource_class, const PciVi
                      : 0;
 }
 
-static void remove_other_classes(Provider *provider, const char *resource_class)
+/* Removes all other classes. If the class of the device changed, the record of the only other class
+ * becomes that of this one, so a reserved device stays reserved. Another device at the provider's
+ * place begins with a new record. -ENOMEM. */
+static int change_class(const TreeUpdate *update, Provider *provider, const char *resource_class)
 {
+        if (provider->n_inventories == 1 &&
+            !(update->known && string_set_contains(&update->known->exchanged, provider->name))) {
+                const Inventory record = provider->inventories[0].inventory;
+
+                /* provider_set_inventory() rejects invalid values (-EINVAL): leave them out */
+                if (provider_set_inventory(provider, resource_class, &record) == -ENOMEM)
+                        return -ENOMEM;
+        }
         for (size_t i = provider->n_inventories; i > 0; i--)
                 if (strcmp(provider->inventories[i - 1].resource_class, resource_class) != 0)
                         provider_remove_inventory(provider,
                                                   provider->inventories[i - 1].resource_class);
+        return 0;
 }
 
 static bool is_ours(const TreeUpdate *update, const Provider *provider)
@@ -314,7 +326,8 @@ static int apply_view(TreeUpdate *update, const PciView *view, Error *reterr)
                 return error_oom(reterr);
         if (!provider)
                 return 0;
-        remove_other_classes(provider, view->resource_class);
+        if (change_class(update, provider, view->resource_class) < 0)
+                return error_oom(reterr);
         r = set_total(provider, view->resource_class, view, reterr);
         if (r < 0)
                 return r;

@@ -66,6 +66,10 @@ class TestClasses(ReshapeCase):
         wait_until(lambda: self.claimed() == claims, 30, 'the claims to be what is held')
         self.assertEqual(self.libvirtd.virsh('domid', 'runner'), self.running)
 
+    def check_card(self):
+        self.assertEqual([(record['total'], record['reserved'])
+                          for record in self.tree()[CARD_PROVIDER]['inventories'].values()], [(1, 1)])
+
     # Restarts the agent with the options. One reshape must rename the classes, and the next start must write nothing.
     def move(self, before, names, **options):
         mark = self.placement.mark()
@@ -77,6 +81,7 @@ class TestClasses(ReshapeCase):
         mark = self.placement.mark()
         self.restart()
         self.assertEqual(self.placement.writes_since(mark), [])
+        self.check_card()
 
     def test_classes_there_and_back(self):
         def devices(mdev_class, card_class):
@@ -95,6 +100,8 @@ class TestClasses(ReshapeCase):
         self.start()
         before = self.holdings()
         self.check(before, {})
+        # The card is reserved, as by a cleaning or an operator. It stays so in each reshape.
+        self.set_inventories(CARD_PROVIDER, lambda records: records['CUSTOM_NIC'].update(reserved=1))
         # The class of the mdevs and that of the PCI devices change in one reshape.
         self.move(before, {'VGPU': 'CUSTOM_SLICE', 'CUSTOM_NIC': 'CUSTOM_FAST_NIC'},
                   **devices('CUSTOM_SLICE', 'CUSTOM_FAST_NIC'))

@@ -486,6 +486,61 @@ static void test_allocations_of_an_exchanged_device_stay(void **state)
         pci_specs_done(&config.pci_specs);
 }
 
+/* All of the device is reserved: it is not clean, or its one_time_use is over. Another device at
+ * its place is not. */
+static void test_a_reserved_device_gets_another_class(void **state)
+{
+        static char *renamed[] = { TEXT("CUSTOM_A:CUSTOM_B"), NULL };
+        static const struct {
+                bool held, exchanged;
+                char **renamed;
+                uint64_t reserved;
+        } cases[] = { { true, false, NULL, 1 },
+                      { true, false, renamed, 1 },
+                      { false, false, NULL, 1 },
+                      { false, true, NULL, 0 } };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);
+                _cleanup_(snapshot_unrefp) Snapshot *host = host_new(CARD(8368));
+                HostConfig from = config_make(NULL, 0), to = config_make(NULL, 0);
+                _cleanup_(allocations_freep) Allocations *moved = NULL;
+                DriverReshape reshape = { 0 };
+                DeviceFacts facts = { 0 };
+                Error error = ERROR_NULL;
+                const Inventory *record;
+
+                from.report_in_placement = to.report_in_placement = true;
+                to.renamed_classes = cases[i].renamed;
+                assert_int_equal(specs_add(&from.pci_specs, "{'resource_class': 'A'}", &error), 0);
+                assert_int_equal(specs_add(&to.pci_specs, "{'resource_class': 'B'}", &error), 0);
+                assert_int_equal(provider_update(&from, host, NULL, tree, "cn1", NULL, &error),
+                                 DRIVER_UPDATED);
+                tree->providers[1]->inventories[0].inventory.reserved = 1;
+                moved = allocations_of("", tree);
+                if (cases[i].held)
+                        fixture_hold(&moved, uuid_of_letter('a'), tree->providers[1]->uuid,
+                                     "CUSTOM_A", 1);
+                reshape.consumers = moved;
+                if (cases[i].exchanged)
+                        assert_int_equal(string_set_add(&facts.exchanged, "cn1_0000:41:00.0"), 1);
+                assert_int_equal(provider_update(&to, host, &facts, tree, "cn1", &reshape, &error),
+                                 DRIVER_UPDATED);
+                assert_int_equal(moved->n_consumers, cases[i].held);
+                if (cases[i].held)
+                        assert_int_equal(consumer_get(moved->consumers[0],
+                                                      &tree->providers[1]->uuid, "CUSTOM_B"),
+                                         1);
+                record = provider_find_inventory(tree->providers[1], "CUSTOM_B");
+                assert_int_equal(record->total, 1);
+                assert_int_equal(record->reserved, cases[i].reserved);
+                device_facts_done(&facts);
+                driver_reshape_done(&reshape);
+                pci_specs_done(&from.pci_specs);
+                pci_specs_done(&to.pci_specs);
+        }
+}
+
 #define PAGES(gib, mib)                                                                          \
         "'online_cpus': '0', 'cells': [{'id': 0, 'cpus': [{'id': 0}], 'pages': [{'size_kib': 4," \
         " 'count': 9}, {'size_kib': 2048, 'count': " #mib                                        \
@@ -524,7 +579,7 @@ static void test_hugepages_of_another_size_are_no_new_name(void **state)
         driver_reshape_done(&reshape);
 }
 
-TEST_MAIN(test_allocations_of_an_exchanged_device_stay,
+TEST_MAIN(test_allocations_of_an_exchanged_device_stay, test_a_reserved_device_gets_another_class,
           test_hugepages_of_another_size_are_no_new_name, test_cells, test_dedicated_cpus,
           test_floating_guests_do_not_limit_a_reshape,
           test_the_reason_why_a_class_stays_is_repeated, test_the_error_names_a_class_that_stays,

@@ -212,6 +212,10 @@ static void test_changes(void **state)
                   HOST(GPU("0000:8a:00.0")) GUEST("0000:8a:00.0"), "{'one_time_use': true}",
                   HOST(GPU("0000:8a:00.0")), "{'one_time_use': true}",
                   "cn1_0000:8A:00.0 CUSTOM_PCI_10DE_1EB8=1/1 HW_PCI_ONE_TIME_USE" },
+                { "F5: one-time use, freed, another class: reserved stays",
+                  HOST(GPU("0000:8a:00.0")) GUEST("0000:8a:00.0"), "{'one_time_use': true}",
+                  HOST(GPU("0000:8a:00.0")), "{'one_time_use': true, 'resource_class': 'GPU'}",
+                  "cn1_0000:8A:00.0 CUSTOM_GPU=1/1 HW_PCI_ONE_TIME_USE" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -267,6 +271,12 @@ static void test_g2_18_keeps_what_an_operator_set(void **state)
         assert_int_equal(update(tree, HOST(CARD), SPEC_VF, true, NULL), 0);
         record = provider_find_inventory(tree->providers[1], "CUSTOM_VF");
         assert_int_equal(record->reserved, 2);
+        /* C5: the devices get another class */
+        assert_int_equal(update(tree, HOST(CARD), "{'product_id': '154c'}", true, NULL), 0);
+        assert_int_equal(tree->providers[1]->n_inventories, 1);
+        record = provider_find_inventory(tree->providers[1], "CUSTOM_PCI_8086_154C");
+        assert_int_equal(record->reserved, 2);
+        assert_int_equal(record->step_size, 2);
 }
 
 static void test_c10_leaves_others_alone(void **state)
