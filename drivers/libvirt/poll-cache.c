@@ -266,6 +266,14 @@ bool poll_cache_begin(PollCache *cache, uint64_t now_usec, DriverPollKind kind)
         return cache->knows_devices;
 }
 
+void poll_cache_note_listed(PollCache *cache, const char *name)
+{
+        static const char prefix[] = "mdev_";
+
+        if (strncmp(name, prefix, strlen(prefix)) == 0 && !table_find(&cache->devices, name))
+                cache->keeps_silent = false;
+}
+
 /* Returns true if the device changes silently, and this poll must read it. */
 static bool must_read(const PollCache *cache, const NodeDevice *device)
 {

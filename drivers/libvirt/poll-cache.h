@@ -11,9 +11,9 @@
  * libvirt also sends no event when "virsh attach-device --config" changes a persistent definition.
  * Therefore each poll reads the persistent definitions of up to POLL_CACHE_REFRESH_MAX domains
  * again, in turn, and DRIVER_POLL_GUESTS those of all. A claim waits for a poll of
- * DRIVER_POLL_GUESTS alone. To be fast, such a poll reads only devices that are marked. It reads
- * all of them if it follows no poll that succeeded, or if devices have no events. This module does
- * not call libvirt. */
+ * DRIVER_POLL_GUESTS alone. To be fast, such a poll reads only devices that are marked, and the
+ * parents of mdevs if there is a new mdev. It reads all of them if it follows no poll that
+ * succeeded, or if devices have no events. This module does not call libvirt. */
 
 #include "drivers/driver.h"
 #include "drivers/libvirt/node-device.h"
@@ -51,13 +51,19 @@ void poll_cache_keep(PollCache *cache, bool devices, bool domains);
  * cache. The cache then has all devices, and a listing is not necessary. */
 bool poll_cache_begin(PollCache *cache, uint64_t now_usec, DriverPollKind kind);
 
+/* Takes a name of a listing, before the first poll_cache_find_device(). An mdev that the cache
+ * lacks makes a poll of guests alone read the devices that change silently: its parent can make one
+ * less. */
+void poll_cache_note_listed(PollCache *cache, const char *name);
+
 /* Returns the devices of the cache in the order of their names: start with *i = 0; NULL after the
  * last one. *ret_stale: the device changes silently, and this poll must read it. */
 const NodeDevice *poll_cache_next_device(PollCache *cache, size_t *i, bool *ret_stale);
 
 /* Return a known object, or NULL if it must be read. It is borrowed until it is put again or the
- * poll ends. A device that changes silently must be read, except in a poll of guests alone.
- * *ret_stale: only the persistent definition of the domain must be read again. */
+ * poll ends. A device that changes silently must be read, except in a poll of guests alone
+ * without a new mdev. *ret_stale: only the persistent definition of the domain must be read again.
+ */
 const NodeDevice *poll_cache_find_device(PollCache *cache, const char *name);
 const SnapshotDomain *poll_cache_find_domain(PollCache *cache, const char *uuid, bool *ret_stale);
 

@@ -34,7 +34,8 @@
  * takes libvirtd 40 ms. It then reads only those that change without an event
  * (snapshot_device_changes_silently()), with two calls for each. A poll of guests alone does not
  * read these either. Otherwise one call lists all devices, and one call reads each device that the
- * cache lacks or, except in a poll of guests alone, that changes without an event.
+ * cache lacks or that changes without an event. A poll of guests alone reads the latter only if
+ * there is a new mdev, which its parent's cached number of further mdevs still includes.
  *
  * A device that vanishes is skipped, as is one whose read fails without a reason from libvirt. Any
  * other device that cannot be read is a problem of the snapshot. A failed read marks the device in
@@ -213,6 +214,12 @@ static int poll_listed(DevicePoll *poll, Error *reterr)
                 return 0;
         if (n < 0)
                 return libvirt_error(reterr, "Cannot list the devices");
+        for (int i = 0; i < n; i++) {
+                const char *name = virNodeDeviceGetName(devices[i]);
+
+                if (name)
+                        poll_cache_note_listed(poll->cache, name);
+        }
         for (int i = 0; i < n; i++) {
                 if (r == 0)
                         r = poll_device(poll, devices[i], reterr);

@@ -318,9 +318,40 @@ static void test_a_poll_of_guests_reads_no_device(void **state)
         }
 }
 
+/* The number of mdevs that a parent can still make was read before a new mdev began. With both, the
+ * parent would offer one too many. The order of the listing does not matter. */
+static void test_a_new_mdev_makes_a_poll_of_guests_read_parents(void **state)
+{
+        static const struct {
+                const char *name;
+                bool reads_gpu;
+        } cases[] = {
+                { "mdev_1", false },
+                { "mdev_2", true },
+                { "pci_new", false },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                PollCache *cache = *state;
+
+                poll_cache_begin(cache, 1, DRIVER_POLL_ALL);
+                put_device(cache, "pci_gpu", 2);
+                put_device(cache, "mdev_1", 0);
+                poll_cache_end(cache, true);
+                poll_cache_mark_device(cache, cases[i].name[0] == 'p' ? "pci_new" : "mdev_2");
+                assert_false(poll_cache_begin(cache, 2, DRIVER_POLL_GUESTS));
+                poll_cache_note_listed(cache, "pci_gpu");
+                poll_cache_note_listed(cache, cases[i].name);
+                assert_int_equal(poll_cache_find_device(cache, "pci_gpu") == NULL,
+                                 cases[i].reads_gpu);
+                poll_cache_end(cache, false);
+        }
+}
+
 TEST_MAIN_WITH(make_cache, free_cache, test_keeps_what_did_not_change, test_mark_drops_one,
                test_mdev_parent_is_always_read, test_mark_during_poll_counts_for_the_next,
                test_forgets_what_is_gone, test_forgets_all_after_a_failure,
                test_reads_all_now_and_then, test_keeps_nothing_without_events,
                test_knows_all_devices, test_flood_of_marks, test_guests_are_read_again_in_turn,
-               test_a_poll_of_guests_reads_no_device)
+               test_a_poll_of_guests_reads_no_device,
+               test_a_new_mdev_makes_a_poll_of_guests_read_parents)
