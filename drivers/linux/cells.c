@@ -393,7 +393,8 @@ static int read_snp(LinuxReader *reader, SnapshotEmulator *emulator, Error *rete
         return 0;
 }
 
-/* Adds one emulator of the host's architecture if the host has SEV. */
+/* Adds one emulator of the host's architecture if the host has SEV or SEV-ES: the firmware can give
+ * all contexts to one of them. */
 static int read_encryption(LinuxReader *reader, Error *reterr)
 {
         Snapshot *snapshot = reader->snapshot;
@@ -406,7 +407,7 @@ static int read_encryption(LinuxReader *reader, Error *reterr)
                 r = parse_capacity(text, &emulator);
         if (r < 0)
                 return linux_note(reader, r, reterr);
-        if (!emulator.sev)
+        if (!emulator.sev && !emulator.sev_es)
                 return 0;
         if ((r = read_snp(reader, &emulator, reterr)) < 0)
                 return r;

@@ -2,9 +2,10 @@
 
 /* Edits the providers of encrypted memory. A table has one provider for each model of AMD SEV. The
  * number of contexts of a model is the largest one that any emulator reports. A model without
- * contexts loses its provider, if the provider belongs to the agent and all emulators were read.
- * SEV-SNP uses the contexts of SEV-ES, so a host with SEV-SNP has no contexts of SEV-ES. A host of
- * another architecture than x86_64 has no contexts. If the emulators are unknown, nothing changes.
+ * contexts loses its provider, if the provider belongs to the agent and the host's contexts are
+ * known (knows_all()). SEV-SNP uses the contexts of SEV-ES, so a host with SEV-SNP has no contexts
+ * of SEV-ES. A host of another architecture than x86_64 has no contexts. If the emulators are
+ * unknown, nothing changes.
  *
  * A context is one guest, so max_unit is 1. The providers are children of the root, with Nova's
  * names and traits.
@@ -55,6 +56,16 @@ static void count_contexts(const Snapshot *snapshot, uint64_t ret[static _MODEL_
                 ret[MODEL_SEV_ES] = 0;
         for (Model model = 0; model < _MODEL_MAX; model++)
                 ret[model] = MIN(ret[model], INVENTORY_MAX_AMOUNT);
+}
+
+/* Returns whether a model without contexts has none: all emulators were read, or one has no machine
+ * type and thus stands for the host, as that of the linux driver. */
+static bool knows_all(const Snapshot *snapshot)
+{
+        for (size_t i = 0; i < snapshot->n_emulators; i++)
+                if (!snapshot->emulators[i].machine[0])
+                        return true;
+        return !snapshot->emulators_incomplete;
 }
 
 static void make_name(const Provider *root, Model model, char ret[static CHILD_NAME_SIZE])
@@ -138,7 +149,7 @@ int memory_encryption_update(TreeUpdate *update, Error *reterr)
         for (Model model = 0; r == 0 && model < _MODEL_MAX; model++) {
                 if (contexts[model] > 0)
                         r = offer(update, model, contexts[model], reterr);
-                else if (!update->snapshot->emulators_incomplete)
+                else if (knows_all(update->snapshot))
                         withdraw(update, model);
         }
         return r;

@@ -280,6 +280,11 @@ class TestTree(EnvCase):
                          {'compute-1_amd_sev': 410, 'compute-1_amd_sev_es': 99})
         (self.libvirtd.sys / 'fs/cgroup/misc.capacity').unlink()
         self.assertEqual(self.run_once('linux', 'false'), before)
+        # The firmware gave all contexts to SEV-ES.
+        (self.libvirtd.sys / 'fs/cgroup/misc.capacity').write_text('sev_es 509\n')
+        tree = self.run_once('linux', 'false')
+        self.assertEqual({name: tree[name]['inventories']['MEM_ENCRYPTION_CONTEXT']['total'] for name in tree if '_amd_' in name},
+                         {'compute-1_amd_sev_es': 509})
 
     def test_i8_tdx_is_told_by_neither(self):
         before = self.run_once('libvirt', 'false')

@@ -540,6 +540,8 @@ static void test_encryption(void **state)
                 { "sev 410\nsev_es 99\ntdx 31\n", "Y\n", true, true, true, 410, 99, 0 },
                 { "sev 410\nsev_es 99\n", "N\n", true, true, false, 410, 99, 0 },
                 { "sev 410\nsev_es 0\n", "Y\n", true, false, false, 410, 0, 0 },
+                { "sev_es 509\n", "N\n", false, true, false, 0, 509, 0 },
+                { "sev_es 509\n", "Y\n", false, true, true, 0, 509, 0 },
                 { "tdx 31\n", NULL, .sev = false },
                 { "sev many\n", NULL, .n_problems = 1 },
                 { "sev\n", NULL, .n_problems = 1 },
@@ -564,11 +566,12 @@ static void test_encryption(void **state)
                 assert_int_equal(linux_read_host(&reader, NULL), 0);
                 assert_int_equal(snapshot->problems.n_items, rows[i].n_problems);
                 assert_true(snapshot->emulators_incomplete);
-                assert_int_equal(snapshot->n_emulators, rows[i].sev);
-                if (!rows[i].sev)
+                assert_int_equal(snapshot->n_emulators, rows[i].sev || rows[i].sev_es);
+                if (snapshot->n_emulators == 0)
                         continue;
                 emulator = &snapshot->emulators[0];
                 assert_string_equal(emulator->arch, "x86_64");
+                assert_int_equal(emulator->sev, rows[i].sev);
                 assert_int_equal(emulator->sev_es, rows[i].sev_es);
                 assert_int_equal(emulator->sev_snp, rows[i].sev_snp);
                 assert_int_equal(emulator->sev_max_guests, rows[i].max);

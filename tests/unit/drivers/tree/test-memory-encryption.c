@@ -55,6 +55,13 @@ static void test_models_c6(void **state)
                 /* unknown emulators: nothing changes */
                 { "'arch': 'x86_64'", INVENTORY_MAX_AMOUNT, 0, 0 },
                 { "'emulators_incomplete': true, " HOST(""), INVENTORY_MAX_AMOUNT, 0, 0 },
+                /* the kernel's numbers are those of the host */
+                { "'arch': 'x86_64', 'emulators_incomplete': true, 'emulators': [{'arch': 'x86_64',"
+                  " 'machine': '', 'sev_es': true, 'sev_es_max_guests': 509}]",
+                  0, 509, 0 },
+                { "'arch': 'x86_64', 'emulators_incomplete': true, 'emulators': [{'arch': 'x86_64',"
+                  " 'machine': ''" SEV "}]",
+                  15, 0, 0 },
                 { "'arch': 'aarch64', 'emulators': [{'arch': 'x86_64', 'machine': 'q35'" SEV_ES
                   "}]",
                   0, 0, 0 },
