@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Applies the remedies of the findings in their order. Claims end and adoptions are requested at
- * once; the other remedies write one consumer to Placement. Each write has one of these ends: it is
- * done; it fails; or it gets a conflict. After a conflict the consumer is read again, except after
- * that of the last write. If no other client wrote it, the write is repeated, with at most
- * ATTEMPTS_MAX writes in all. If another client wrote it, the finding fails, or counts as healed if
- * the difference is gone.
+/* Applies the remedies of the findings in their order. A claim is ended in the database at once,
+ * and an adoption is only requested. Each other remedy writes one consumer to Placement. Each write
+ * has one of these ends: it is done; it fails; or it gets a conflict. After a conflict the consumer
+ * is read again, except after that of the last write. If no other client wrote it, the write is
+ * repeated, with at most ATTEMPTS_MAX writes in all. If another client wrote it, the finding fails,
+ * or counts as healed if the difference is gone.
  *
  * A failure belongs to its finding alone. But after a failure that all writes would meet
  * (report_outcome_is_fatal()), the other writes fail without a request. A write that lowers an
  * amount from this tree is refused if the consumer has a guest, or a claim that explains its
  * allocations. The consumer of a write is reserved (claim_service_lock_consumer()) until the
  * finding is done, so that the claim queue makes no claim for it at the same time. PrepareGuest()
- * and the comparison of guests can make one. Findings without a remedy, those of other consumers
- * than the named one, and without "everything" all but evacuated claims, are skipped. */
+ * and the comparison of guests ignore the reservation, so they can make one. Findings without a
+ * remedy, those of other consumers than the named one, and without "everything" all but evacuated
+ * claims, are skipped. */
 
 #include "agent/audit/healer.h"
 
@@ -29,7 +30,7 @@
 #include "report/consumers.h"
 
 #define EVACUATED_REASON "evacuated"
-#define ATTEMPTS_MAX     3 /* limit of writes of one consumer */
+#define ATTEMPTS_MAX     3 /* limit of writes for one finding */
 
 /* The state of the healing. */
 struct Healer {

@@ -174,7 +174,7 @@ bool claim_service_is_unread(ClaimService *service);
 void claim_service_touch(ClaimService *service, int64_t claim);
 
 /* Reserves a consumer for one worker at a time: a claim that was read and is not answered yet, or a
- * healer that removes allocations without a claim. Returns false if another worker has it, or if
+ * healer that writes the consumer or ends its claim. Returns false if another worker has it, or if
  * memory is short. The worker releases it with claim_service_unlock_consumer(), which must follow
  * exactly once. The database does not know the reservation. */
 bool claim_service_lock_consumer(ClaimService *service, const Uuid *consumer);
