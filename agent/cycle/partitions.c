@@ -296,7 +296,7 @@ static void write_stamp(PartitionWatch *watch, bool retries)
 /* Failures */
 
 /* Returns true if a person has lifted the cordon of the device since the unit failed. A failure in
- * the future, after the clock was set back, is no evidence that it came after the lift. */
+ * the future, after the clock was set back, counts as earlier than each lift. */
 static bool is_lifted(const PartitionWatch *watch, const TrackerView *host,
                       const PartitionEntry *entry, const char *device)
 {
@@ -313,7 +313,8 @@ static const char *describe(const PartitionEntry *entry)
         return entry->state == PARTITION_DEACTIVATING ? "deactivated" : "activated";
 }
 
-/* is_left: [agent] nova does not let the agent withhold the devices in Placement. */
+/* Logs the failure of an entry's unit, and what follows for its devices. is_left: Placement can
+ * offer them, because [agent] nova does not let the agent withhold them there. */
 static void log_failure(const PartitionEntry *entry, bool is_left)
 {
         _cleanup_free_ char *lines = NULL;
