@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Decides about findings. The order of the checks is that of the enum: the reasons to ignore a
- * finding come first.
+/* Decides about findings. The order of the checks is that of HealthDecision: the reasons to ignore
+ * a finding come first.
  *
  * A device has one cordon. If two rules that withhold find it broken, the rule whose cordon is
  * harder to lift owns it. Otherwise the end of the other rule would offer a device with a lasting
