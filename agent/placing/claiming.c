@@ -416,8 +416,9 @@ static bool is_without_request(const Claim *claim)
         return claim->request[0] == '\0' && claim->state == CLAIM_STATE_CLAIMED;
 }
 
-/* Returns true if the host can have a guest of the claim. The request can name a process that the
- * claim does not name. A claim without a request has no guest yet, except a domain. */
+/* Returns true if the host can have a guest of the claim, also before the first poll. If the claim
+ * names no process, a living one that the request names counts as its guest. A claim without a
+ * request has no guest yet, except a domain. */
 static bool can_have_guest(const ClaimTask *task, const Claim *claim)
 {
         const ClaimService *service = task->queue->config.service;
