@@ -135,8 +135,8 @@ int provider_additions_from_json(const json_t *json, ProviderAdditions *ret, Err
 /* Removes the earlier additions to one provider that base has from the tree, and lists them again:
  * they stay listed until base lacks them. That also holds for a provider that the tree lacks,
  * because retained_apply() can bring it back with what base has. An addition that base lacks is not
- * removed. If the tree has it, it is the driver's. If the driver begins to report an addition, it
- * therefore leaves for one cycle after its entry. */
+ * removed. If the tree has it, it is the driver's. So if the driver has begun to report an addition
+ * whose entry then leaves the files, the addition leaves the tree for one cycle. */
 static int remove_addition(Merge *merge, const ProviderAddition *addition)
 {
         Provider *provider = provider_tree_find(merge->tree, &addition->provider);
@@ -233,7 +233,8 @@ static int add_trait(Provider *provider, const char *trait, ProviderAddition *ad
 {
         int r = string_set_add(&provider->traits, trait);
 
-        /* A trait that the provider has already belongs to another writer, so it is not listed. */
+        /* A trait that the provider has already belongs to another writer or the driver, so it
+         * is not listed. */
         if (r <= 0)
                 return r;
         return string_set_add(&addition->traits, trait) < 0 ? -ENOMEM : 0;

@@ -4,7 +4,8 @@
 /* Merges the entries of provider.yaml into the tree that the driver made (facts A12), and lists the
  * additions. The additions of an entry that left the files therefore leave the tree, unless the
  * list of them was lost. Nothing else leaves the tree (facts G2.13), with one exception: an
- * addition that the driver has begun to report leaves for one cycle after its entry. Pure.
+ * addition that the driver has begun to report leaves for one cycle when its entry is removed.
+ * Pure.
  *
  * An entry that cannot be applied is skipped and adds nothing. It still counts as the entry of its
  * provider. */
