@@ -3,11 +3,11 @@
 /* Collects the devices that claims and guests have taken, and counts the free devices of each
  * provider. Taken whole devices and mdevs are one set of texts. Divided devices, of which a part is
  * taken, are another one. A look-up of a device therefore needs no list of claims. Capacities are
- * counted in one pass over each list of HostFacts, with binary searches: a host can have thousands
- * of virtual functions. Each set of devices costs further passes, and each vGPU card one over the
- * claimed functions. A capacity is first made for each device, type of a vGPU card and set.
- * Capacities with the same key and class, such as the virtual functions of one card, are merged at
- * the end.
+ * counted in few passes over each list of HostFacts, with binary searches: a host can have
+ * thousands of virtual functions. A set costs further passes, one for each of its devices, and a
+ * vGPU card one over the claimed functions. A capacity is first made for each set, for each type of
+ * a vGPU card, and for each device that belongs to neither. Capacities with the same key and class,
+ * such as the virtual functions of one card, are merged at the end.
  *
  * Tests: tests/unit/claims/fit/test-device-choice.c */
 
@@ -346,9 +346,9 @@ static void count_mdevs(Counting *counting)
         }
 }
 
-/* Moves the free devices of a capacity to the blocked ones. blocker: the address of the taken
- * device. It is the device that these are a part of, or with TAKEN_BLOCK_PART the device that has a
- * taken part. */
+/* Moves the free devices of a capacity to the blocked ones. blocker: the address of the device that
+ * blocks them. It is taken whole, and they are parts of it. With TAKEN_BLOCK_PART it is the device
+ * of the capacity itself, of which a part is taken. */
 static void block_capacity(DeviceCapacity *capacity, TakenBlock block, const char *blocker)
 {
         capacity->n_blocked = capacity->n_free;
