@@ -2,13 +2,14 @@
 
 /* Makes the index of claims, guests and devices, and searches it. The index has sorted arrays of
  * keys by uuid, which point to claims and guests (domains and processes). It also has sorted arrays
- * of mdevs and PCI addresses, which the caller searches. A claim has a key for its consumer, and
- * one for its guest if a migration took it over. Keys of claims with one uuid are in the order of
- * claim ids. Everything that the arrays point to is borrowed, and must live as long as the index.
- * In a zeroed index, and after a failure of guest_index_make(), the look-ups of claims and guests
- * find nothing. The caller sorts the consumers, but the claims can have any order. Nothing in the
- * index is updated: a change of claims or guests needs a new one. A look-up is a binary search, and
- * cannot fail. Sizes of guests are compared as the sum of VCPU and PCPU, and MEMORY_MB. */
+ * of mdevs and PCI addresses, which the caller searches. A claim has a key for its consumer. A
+ * claim that a migration took over has a second key, for its former owner. Keys of claims with one
+ * uuid are in the order of claim ids. Everything that the arrays point to is borrowed, and must
+ * live as long as the index. In a zeroed index, and after a failure of guest_index_make(), the
+ * look-ups of claims and guests find nothing. The caller sorts the consumers, but the claims can
+ * have any order. Nothing in the index is updated: a change of claims or guests needs a new one. A
+ * look-up is a binary search, and cannot fail. Sizes of guests are compared as the sum of VCPU and
+ * PCPU, and MEMORY_MB. */
 
 #include "claims/guest-index.h"
 
@@ -69,7 +70,7 @@ static void add_keys(GuestIndex *index)
                 index->pci[index->n_pci++] = facts->pci[i].address;
 }
 
-/* Allocates two keys for each claim: one for its consumer, and one for the guest that it can
+/* Allocates two keys for each claim: one for its consumer, and one for the former owner that it can
  * have. */
 int guest_index_make(GuestIndex *index)
 {
