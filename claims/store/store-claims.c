@@ -52,8 +52,8 @@ ROW(reported, Claim, "claim", COLUMN("reported_elsewhere <> ''", Claim, was_read
 ROW(ended, Claim, "claim", COLUMN("ended_usec", Claim, ended_usec),
     COLUMN("end_reason", Claim, end_reason));
 
-/* An ended claim has these as JSON lists: a new column must be at the end of a table, and must be
- * optional. */
+/* An ended claim has the rows of the next four types as JSON lists. So a new column must be the
+ * last one of its ROW, and must be optional. */
 ROW(allocation, AllocationRow, "an allocation of claim", COLUMN("uuid", AllocationRow, provider),
     COLUMN("name", AllocationRow, provider_name),
     COLUMN("resource_class", AllocationRow, resource_class), COLUMN("used", AllocationRow, used),
