@@ -261,7 +261,7 @@ static bool is_unit_template(const char *text)
                        n_name;
 }
 
-/* Checks for a driver's name, also with the name of Nova's class. */
+/* Checks for "libvirt" (in Nova also "libvirt.LibvirtDriver"), "linux" or "static". */
 static bool is_driver_name(const char *text)
 {
         return strcmp(text, "libvirt") == 0 || strcmp(text, "libvirt.LibvirtDriver") == 0 ||
