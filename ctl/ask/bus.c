@@ -184,7 +184,9 @@ static int explain(sd_bus *bus, int r, const sd_bus_error *error, Error *reterr)
                         "The running compute-agent does not support this request. Do compute-agent and computectl have the same version?");
         if (sd_bus_error_has_name(error, BUS_ERROR_TOO_HARD))
                 r = -E2BIG;
-        if (r == CTL_NOT_RUNNING) /* an error of an agent that runs */
+        /* An agent that runs can answer with this errno, too. CTL_NOT_RUNNING must not be returned
+         * for that. */
+        if (r == CTL_NOT_RUNNING)
                 r = -EIO;
         if (error->message && error->message[0])
                 return error_setf(reterr, r, "%s", error->message);
