@@ -59,9 +59,9 @@ static void print_set(const char *attribute, const CpuSet *set, CtlPage *page)
 }
 
 /* Prints the pin of the emulator threads. If the claim was created from a guest, it is the pin in
- * the guest's domain. The CPUs that the claim holds cannot replace it, because I/O threads and the
- * next start of the guest have some of them. Without a pin, the emulator threads use the host CPUs
- * of the guest CPUs. */
+ * the guest's domain. For each other claim, and if the domain has no pin or is unknown, it is the
+ * host CPUs of the guest CPUs. The CPUs that the claim holds are never used, because I/O threads
+ * and the next start of the guest have some of them. */
 static void print_emulator(const json_t *claim, const json_t *host, const CpuSet *of_guest_cpus,
                            CtlPage *page)
 {

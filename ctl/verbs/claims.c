@@ -32,8 +32,8 @@
 
 #define RELEASE_REASON "released with computectl"
 
-/* Prints the libvirt XML of a claim. If the host cannot be fetched, only the pin of a guest's
- * emulator threads is unknown. */
+/* Prints the libvirt XML of a claim. If the host cannot be fetched, the pin of a guest's emulator
+ * threads is unknown, and they get the host CPUs of its guest CPUs. */
 static void print_xml(Ctl *ctl, const json_t *claim)
 {
         _cleanup_json_ json_t *host = NULL;
