@@ -176,7 +176,8 @@ static int examine_hardware(Ctl *ctl, json_t **ret, Error *reterr)
         _cleanup_(ctl_unit_done) CtlUnit unit = { 0 };
         int r = 0;
 
-        if (!ctl->options.config) /* a file of --config is only read by the helper */
+        /* The helper reads a file of --config, and reports its errors. */
+        if (!ctl->options.config)
                 r = ctl_config_examine(NULL, find_unit(ctl, &unit), &report, reterr);
         if (r >= 0 && report.error.code)
                 r = error_setf(reterr, report.error.code, "%s", report.error.text);
