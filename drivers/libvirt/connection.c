@@ -302,6 +302,7 @@ int libvirt_connection_open(LibvirtConnection **ret, const DriverConfig *config,
         connection->handle = handle;
         connection->mailbox = mailbox_ref(mailbox);
         connection_ref(connection);
+        /* The value is false already. The write makes those before it visible to the callbacks. */
         __atomic_store_n(&connection->closing, false, __ATOMIC_RELEASE);
         register_callbacks(connection);
         *ret = connection;
