@@ -253,7 +253,8 @@ static int sum_up(Moves *moves, const Allocations *allocations)
 
 /* Moves of one class */
 
-/* Returns true if the definition of the guest names host CPUs or host cells, or has cells. */
+/* Returns true if the definition of the guest names host CPUs or host cells, or gives the guest
+ * NUMA cells of its own. */
 static bool is_pinned(const SnapshotDomain *guest)
 {
         return guest &&
@@ -449,7 +450,8 @@ static int keep_class(Moves *moves, const char *resource_class, Error *reterr)
         return 0;
 }
 
-/* Collects the classes that leave a provider. */
+/* Collects the classes that leave a provider or turn into another class there, so far as a rule
+ * moves their amounts. */
 static int collect_classes(const TreeUpdate *update, StringSet *ret)
 {
         for (size_t i = 0; i < update->before->n_providers; i++) {
