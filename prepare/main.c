@@ -10,9 +10,10 @@
  * --dry-run.
  *
  * Exit codes: 0 if everything is as wanted or waits for a later run, 1 if a card, partition or
- * device is not or if an error ended the run, 2 for wrong usage. With --dry-run, 0 also if
- * something is not as wanted. 75 means that the run was not completed (PREPARE_UNTOUCHED), and 78
- * that the configuration is invalid, or that the file of --config does not exist.
+ * device is not, and for errors without a code of their own, 2 for wrong usage. With --dry-run, 0
+ * also if something is not as wanted. 75 if the run gave up before its end (PREPARE_UNTOUCHED), for
+ * example because the claims cannot be read or another run does not end. 78 if the configuration is
+ * invalid, or if the file of --config does not exist.
  *
  * Tests: tests/integration/agent/test_prepare.py tests/boot/test_prepare.py */
 
