@@ -5,12 +5,12 @@
  * request asks for devices. After the fit, claims_choose_devices() names one device for each unit
  * of a device class, except of a set. Both use the same list of taken devices (claims/fit/taken.h),
  * so that the fit and the choice agree. A set of devices gives one partition for all of a claim's
- * amount. Another provider stands for one mediated device type of one device, for PCI functions of
- * one card, or for the functions of a card that become vGPUs. Before the first poll the devices are
- * unknown. If the caller polls (has_devices), a piece on a provider that can be a device's is then
- * rejected (CLAIM_E_NO_CAPACITY). If it never polls, claims get no devices here. A choice that
- * fails leaves the devices that it chose before in the list; the caller decides whether they are
- * used. Nothing is written here.
+ * amount. Another provider stands for one mediated device type of a device, one PCI device, the
+ * virtual functions of a card, or the functions of a card that become vGPUs. Before the
+ * first poll the devices are unknown. If the caller polls (has_devices), a piece on a provider that
+ * can be a device's is then rejected (CLAIM_E_NO_CAPACITY). If it never polls, claims get no
+ * devices here. A choice that fails leaves the devices that it chose before in the list; the caller
+ * decides whether they are used. Nothing is written here.
  *
  * Tests: tests/unit/claims/test-claims-guests.c */
 
