@@ -166,7 +166,8 @@ STATEMENT(LIST_DEVICE,
                  " ORDER BY c.id",
           LIVING_ROWS)
 STATEMENT(LIST_WITH_DEVICES,
-          "SELECT % FROM claim_devices d JOIN claims c ON c.id = d.claim_id GROUP BY d.claim_id",
+          "SELECT % FROM claim_devices d JOIN claims c ON c.id = d.claim_id GROUP BY d.claim_id"
+          " ORDER BY d.claim_id",
           &owner_row)
 STATEMENT(LIST_GUEST, LIVING " WHERE c.instance_uuid = ?1 OR c.guest = ?1 ORDER BY c.id",
           LIVING_ROWS)
@@ -210,7 +211,8 @@ STATEMENT(HAS_CELLS, "SELECT EXISTS (SELECT 1 FROM claim_cells WHERE claim_id = 
 STATEMENT(READ_CELLS, "SELECT claim_id, % FROM claim_cells" OF_CLAIMS ", cell", &cell_row)
 STATEMENT(READ_CPUS, "SELECT claim_id, % FROM claim_cpus" OF_CLAIMS ", vcpu", &cpu_row)
 STATEMENT(READ_HELD,
-          "SELECT claim_id, % FROM claim_pins WHERE claim_id BETWEEN ?1 AND ?2 GROUP BY claim_id",
+          "SELECT claim_id, % FROM claim_pins WHERE claim_id BETWEEN ?1 AND ?2 GROUP BY claim_id"
+          " ORDER BY claim_id",
           &held_row)
 STATEMENT(READ_ENDED_CELLS, ENDED_ITEMS("cells"), &cell_row)
 STATEMENT(READ_ENDED_CPUS, ENDED_ITEMS("cpus"), &cpu_row)
