@@ -4,6 +4,8 @@
 # The common part of clean-nvme and prove-nvme, which read it: a controller with the driver nvme while the script runs. An answer of
 # nvme-cli that is missing is a failure, and never counts as 0.
 
+# In another locale, nvme-cli groups the digits of a number.
+export LC_ALL=C
 address=$1
 sys=${2:-/sys}
 device=$sys/bus/pci/devices/$address
@@ -64,6 +66,17 @@ all_namespaces_found() {
     [ "$(namespaces | grep -c .)" != "$(echo "$active" | grep -c :0x)" ] || echo yes
 }
 
+# The guest of a controller with namespace management (bit 3 of OACS) can detach a namespace, which keeps its data, or delete it.
+check_namespaces() {
+    [ -n "$(namespaces)" ] || fail "it has no namespace"
+    oacs=$(number oacs "$identity")
+    [ $((oacs & 8)) != 0 ] || return 0
+    all=$(nvme list-ns "/dev/$name" --all) || fail "its detached namespaces cannot be listed"
+    [ "$all" = "$active" ] || fail "it has a detached namespace. Attach or delete it"
+    unused=$(number unvmcap "$identity")
+    [ $((unused)) = 0 ] || fail "$((unused)) bytes of it are in no namespace. Create one, or clean it with a script of your own"
+}
+
 # Binds the driver nvme. Sets the name of the controller and its identity, the output of "nvme id-ctrl".
 # The guest's driver, such as vfio-pci, is bound again at the end, also after a failure and at a stop of the unit.
 open_controller() {
@@ -78,5 +91,6 @@ open_controller() {
     identity=$(nvme id-ctrl "/dev/$name") || fail "it cannot be identified"
     active=$(nvme list-ns "/dev/$name") || fail "its namespaces cannot be listed"
     wait_for "the kernel has not found exactly the active namespaces" all_namespaces_found
+    check_namespaces
     udevadm settle || fail "udev has not settled"
 }

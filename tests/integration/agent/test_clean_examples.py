@@ -15,9 +15,12 @@ NVME = '''
 echo "$*" >>"${0%/*}/called"
 case "$1" in
 id-ctrl) cat "${0%/*}/controller" ;;
-list-ns) cat "${0%/*}/active" ;;
+list-ns) cat "${0%/*}/active${3:-}" ;;
 list-ctrl) cat "${0%/*}/controllers" ;;
-sanitize-log) echo "Sanitize Status                        (SSTAT) :  $(cat "${0%/*}/sstat")" ;;
+sanitize-log)
+    echo "Sanitize Status                        (SSTAT) :  $(head -n 1 "${0%/*}/sstat")"
+    [ "$(wc -l <"${0%/*}/sstat")" -lt 2 ] || sed -i 1d "${0%/*}/sstat"
+    ;;
 esac
 '''
 
@@ -90,8 +93,9 @@ class TestNvme(ExampleCase):
         (self.bin / name).write_text('#!/bin/sh\n%s\n' % text)
         (self.bin / name).chmod(0o755)
 
-    def controller(self, sanicap, fna, cmic='0'):
-        self.put(self.bin / 'controller', 'vid       : 0x144d\ncmic      : %s\nfna       : %s\nsanicap   : %s\n' % (cmic, fna, sanicap))
+    def controller(self, sanicap, fna, cmic='0', oacs='0', unvmcap='0'):
+        fields = (('vid', '0x144d'), ('cmic', cmic), ('oacs', oacs), ('unvmcap', unvmcap), ('fna', fna), ('sanicap', sanicap))
+        self.put(self.bin / 'controller', ''.join('%-10s: %s\n' % field for field in fields))
 
     def called(self):
         """Returns the commands that erase."""
@@ -125,6 +129,29 @@ class TestNvme(ExampleCase):
             self.put(self.bin / 'sstat', sstat)
             self.assertIn(words, self.run_example(name, 1))
 
+    def test_a_namespace_that_the_guest_detached_or_deleted_is_a_failure(self):
+        for sanicap in ('0', '0x2'):
+            self.controller(sanicap, '0', oacs='0x1f')
+            self.assert_both_fail('detached namespaces cannot be listed')
+            self.put(self.bin / 'active--all', '[   0]:0x1\n[   1]:0x2\n')
+            self.assert_both_fail('has a detached namespace')
+            self.put(self.bin / 'active--all', '[   0]:0x1\n')
+            self.controller(sanicap, '0', oacs='0x1f', unvmcap='3840755982336')
+            self.assert_both_fail('3840755982336 bytes of it are in no namespace')
+            self.controller(sanicap, '0', oacs='0x1f')
+            self.run_example('clean-nvme')
+            self.run_example('prove-nvme')
+            (self.bin / 'active--all').unlink()
+            (self.bin / 'called').unlink()
+
+    def test_a_controller_without_namespaces_is_a_failure(self):
+        (self.sys / 'block/nvme77n1/holders').rmdir()
+        (self.sys / 'block/nvme77n1').rmdir()
+        self.put(self.bin / 'active', '')
+        for sanicap in ('0', '0x2'):
+            self.controller(sanicap, '0')
+            self.assert_both_fail('it has no namespace')
+
     def test_a_disk_of_the_host_is_not_erased(self):
         self.controller('0x2', '0')
         (self.sys / 'block/nvme77n1/holders/dm-0').mkdir()
@@ -142,7 +169,7 @@ class TestNvme(ExampleCase):
         self.assert_both_fail('cannot be identified')
         self.program('nvme', NVME)
         self.put(self.bin / 'controller', 'vid       : 0x144d\ncmic      : 0\n')
-        self.assert_both_fail('nvme-cli shows no sanicap')
+        self.assert_both_fail('nvme-cli shows no oacs')
 
     def test_a_missing_controller_is_named(self):
         self.controller('0', '0')
