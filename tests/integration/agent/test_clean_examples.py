@@ -129,6 +129,13 @@ class TestNvme(ExampleCase):
             self.put(self.bin / 'sstat', sstat)
             self.assertIn(words, self.run_example(name, 1))
 
+    def test_a_sanitize_that_runs_is_waited_for(self):
+        self.controller('0x2', '0')
+        self.put(self.bin / 'sstat', '0x2\n0x2\n0x101\n')
+        self.program('nvme', '[ "$1" != sanitize ] || [ "$(head -n 1 "${0%/*}/sstat")" != 0x2 ] || exit 1\n' + NVME)
+        self.run_example('clean-nvme')
+        self.assertEqual(self.called(), ['sanitize /dev/nvme77 --sanact=2'])
+
     def test_a_namespace_that_the_guest_detached_or_deleted_is_a_failure(self):
         for sanicap in ('0', '0x2'):
             self.controller(sanicap, '0', oacs='0x1f')
