@@ -162,7 +162,9 @@ class TestNvme(ExampleCase):
     def test_a_disk_of_the_host_is_not_erased(self):
         self.controller('0x2', '0')
         (self.sys / 'block/nvme77n1/holders/dm-0').mkdir()
-        self.assertIn('nvme77n1 is used by dm-0', self.run_example('clean-nvme', 1))
+        text = self.run_example('clean-nvme', 1)
+        self.assertIn('nvme77n1 is used by dm-0', text)
+        self.assertIn('If this is LVM or RAID of the guest', text)
         self.assertEqual(self.called(), [])
 
     def assert_both_fail(self, words):
