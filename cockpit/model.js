@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
 /* Converts the agent's documents (org.computeagent.Agent1(5)) to the content of the page. The functions are pure: they use neither the
- * DOM nor the bus nor the clock. A missing document or member counts as empty, because a document can be unread yet, and an older agent
- * has fewer members. Each text in a result has passed plain(). Times are in microseconds since the epoch, and now is the current time.
+ * DOM nor the bus nor the clock. A missing member counts as empty, because an older agent has fewer members. So does a missing document,
+ * which can be unread yet, but it is no evidence that the host has no claims or no guests. Each text in a
+ * result has passed plain(). Times are in microseconds since the epoch, and now is the current time.
  *
  * The result of a function is an object for one part of the page: a verdict, the host with its cells and devices, rows of a table, or
  * the words of a dialog. */
@@ -354,8 +355,10 @@ export function claims(document, problemsDocument, now, text = '', max = 100) {
 }
 
 /* Returns {n, words, names}: the number of claims that must end before the host is empty, and of guests that are on and have none. names
- * are those of the first ones. */
+ * are those of the first ones. Without both documents n is 0, and only words says that it is not known. */
 export function drain(document, hostDocument, max = 20) {
+    if (!document || !hostDocument)
+        return { n: 0, words: 'The claims and guests of this host are not known yet.', names: [] };
     const claimed = list(document?.claims);
     const unclaimed = guests(hostDocument, document).filter(one => one.claim === 0 && one.state !== 'shutoff');
     const n = claimed.length + unclaimed.length;
@@ -401,8 +404,8 @@ export function events(document, now, max = 100) {
     }));
 }
 
-/* Returns the guests of the hypervisor, each with the number of its claim, or 0 without a claim. lacks: it must have one and has none.
- * With the hook, a guest that is off needs none. */
+/* Returns the guests of the hypervisor, each with the number of its claim, 0 without a claim, or null while the claims are not known.
+ * lacks: it must have one and has none. With the hook, a guest that is off needs none. */
 export function guests(hostDocument, claimsDocument, status) {
     const byOwner = new Map(list(claimsDocument?.claims).flatMap(claim => owners(claim).map(one => [one, claim.id])));
     return list(hostDocument?.domains).map(domain => ({
@@ -411,8 +414,8 @@ export function guests(hostDocument, claimsDocument, status) {
         state: plain(domain.state),
         has: `${domain.vcpus ?? 0} vCPU, ${size(domain.memory_kib ?? 0)}`,
         devices: list(domain.mdevs).length + list(domain.pci_addresses).length,
-        claim: byOwner.get(domain.uuid) ?? 0,
-        lacks: !byOwner.has(domain.uuid) && !(status?.hook && domain.state === 'shutoff'),
+        claim: claimsDocument ? byOwner.get(domain.uuid) ?? 0 : null,
+        lacks: Boolean(claimsDocument) && !byOwner.has(domain.uuid) && !(status?.hook && domain.state === 'shutoff'),
     }));
 }
 

@@ -15,6 +15,7 @@ const { cockpit } = window;
 const page = document.getElementById('page'), said = document.getElementById('said'), dialog = document.getElementById('dialog');
 const REDRAW_MSEC = 15000; // updates the relative times
 const SAID_MSEC = 10000;
+const UNKNOWN = 'Not known yet.'; // for the rows of an unread document
 
 let filter = '', moved = null, movedUsec = 0, movedTrouble = '', isDrawing = false, forgetting = 0;
 const bus = new Bus(cockpit, ['status', 'tree', 'host', 'claims', 'problems', 'plan', 'audit'], draw);
@@ -49,6 +50,11 @@ function holders(all) {
 
 function section(id, title, ...children) {
     return h('section', { key: id, id, 'aria-labelledby': `${id}-title` }, h('h2', { id: `${id}-title` }, title), children);
+}
+
+/* Returns the title of a section with the number of its rows, if their document is read. */
+function numbered(words, document, n) {
+    return document ? `${words} (${n})` : words;
 }
 
 /* Returns a table. columns: [title, function that returns the cell of a row]. key: the member that identifies a row. On a narrow page each row
@@ -279,6 +285,7 @@ function drawHost() {
     return section('host', 'Host',
         h('p', null, picture.facts),
         bars(picture.amounts),
+        claims ? null : h('p', null, 'The claims are not known yet.'),
         h('p', { class: 'legend' }, h('small', null, '#3 on a CPU: dedicated to claim 3.  ·: free or shared.')),
         h('div', { class: 'cells' }, picture.cells.map(drawCell)),
         picture.devices.length > 0 ? [h('h3', null, 'Other providers'), h('ul', { class: 'devices' }, picture.devices.map(drawDevice))] : null);
@@ -289,7 +296,7 @@ function drawName(row) {
 }
 
 function drawClaims(now) {
-    const found = model.claims(bus.documents.claims, bus.documents.problems, now, filter);
+    const { claims, problems } = bus.documents, found = model.claims(claims, problems, now, filter);
     const columns = [
         ['ID', row => `#${row.id}`],
         ['Guest', drawName],
@@ -299,11 +306,11 @@ function drawClaims(now) {
         ['Since', row => row.created],
         ['', row => button('Release', () => askRelease(row), { 'aria-label': `Release claim #${row.id}` })],
     ];
-    return section('claims', `Claims (${found.n})`,
+    return section('claims', numbered('Claims', claims, found.n),
         found.n > 0 ? h('p', { class: 'field' }, h('label', { for: 'filter' }, 'Filter'), h('input', { id: 'filter', type: 'search', autocomplete: 'off', oninput: event => {
             filter = event.target.value;
             draw();
-        } })) : h('p', null, 'No claims on this host.'),
+        } })) : h('p', null, claims ? 'No claims on this host.' : UNKNOWN),
         found.rows.length > 0 ? table('Claims', columns, found.rows, 'id') : null,
         found.nFound > found.rows.length ? h('p', null, `${found.nFound - found.rows.length} more. Use the filter, or run `, h('code', null, 'computectl claims')) : null,
         found.n > 0 && found.nFound === 0 ? h('p', null, 'No claim matches the filter.') : null,
@@ -327,15 +334,17 @@ function drawEvents(now) {
 }
 
 function drawGuests() {
-    const guests = model.guests(bus.documents.host, bus.documents.claims, bus.documents.status);
+    const { host, claims, status } = bus.documents, guests = model.guests(host, claims, status);
     const columns = [
         ['Name', row => foreign(row.name)],
         ['State', row => row.state],
         ['CPUs and memory', row => row.has],
         ['Devices', row => String(row.devices)],
-        ['Claim', row => row.claim ? `#${row.claim}` : row.lacks ? tag({ state: 'warning', mark: '!', word: 'none' }) : 'none'],
+        ['Claim', row => row.claim ? `#${row.claim}` : row.lacks ? tag({ state: 'warning', mark: '!', word: 'none' })
+            : row.claim === null ? UNKNOWN : 'none'],
     ];
-    return section('guests', `Guests (${guests.length})`, guests.length > 0 ? table('Guests', columns, guests, 'key') : h('p', null, 'The hypervisor has no guests.'));
+    return section('guests', numbered('Guests', host, guests.length), guests.length > 0 ? table('Guests', columns, guests, 'key')
+        : h('p', null, host ? 'The hypervisor has no guests.' : UNKNOWN));
 }
 
 function drawPlan() {

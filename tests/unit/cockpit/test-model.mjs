@@ -144,8 +144,10 @@ cases('claims() finds claims by text and limits the rows', [
 
 const running = {domains: ['running', 'paused', 'shutoff'].map((state, i) => ({uuid: `r${i}`, name: state, state}))};
 cases('drain() counts and names the claims, and the guests without one', [
-    [() => drain(null), {n: 0, words: '✓ No claims on this host.', names: []}],
-    [() => drain(claimsDocument), {n: 1, words: '1 claim on this host must move:', names: ['#7 web']}],
+    [() => [drain(null, null), drain(null, running), drain(claimsDocument, null)],
+     Array(3).fill({n: 0, words: 'The claims and guests of this host are not known yet.', names: []})],
+    [() => drain({claims: []}, {domains: []}), {n: 0, words: '✓ No claims on this host.', names: []}],
+    [() => drain(claimsDocument, {}), {n: 1, words: '1 claim on this host must move:', names: ['#7 web']}],
     [() => drain(claimsDocument, hostDocument).n, 1],
     [() => drain(claimsDocument, running),
      {n: 3, words: '1 claim and 2 guests without a claim on this host must move:', names: ['#7 web', 'running', 'paused']}],
@@ -169,8 +171,10 @@ cases('guests() shows the claim of each guest', [
     [() => guests(hostDocument, claimsDocument).map(one => one.lacks), [false, true]],
     // With the hook, a guest that is off has no claim.
     [() => guests(hostDocument, claimsDocument, {hook: 'allow'}).map(one => one.lacks), [false, false]],
-    [() => guests(hostDocument, null, {hook: 'deny'}).map(one => one.lacks), [true, false]],
-    [() => guests(hostDocument, null, {hook: ''}).map(one => one.lacks), [true, true]],
+    [() => guests(hostDocument, {}, {hook: 'deny'}).map(one => one.lacks), [true, false]],
+    [() => guests(hostDocument, {}, {hook: ''}).map(one => one.lacks), [true, true]],
+    // While the claims are not read, no guest is known to lack one.
+    [() => guests(hostDocument, null).map(one => [one.claim, one.lacks]), [[null, false], [null, false]]],
     [() => guests(hostDocument, claimsDocument).map(one => [one.name, one.has, one.devices, one.claim]),
      [['web', '1 vCPU, 1 GiB', 1, 7], ['db', '2 vCPU, 2 MiB', 1, 0]]],
 ]);
