@@ -20,8 +20,10 @@
 #include <string.h>
 #include <systemd/sd-login.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/message-ids.h"
+#include "formats/interface.h"
 
 #define AUTHORITY              "org.freedesktop.PolicyKit1"
 #define AUTHORITY_PATH         "/org/freedesktop/PolicyKit1/Authority"
@@ -90,6 +92,7 @@ void bus_caller_find(const BusGate *gate, sd_bus_message *call, BusCaller *ret)
 typedef struct PolkitQuestion Question;
 struct PolkitQuestion {
         uint64_t id;
+        Polkit *polkit; /* borrowed */
         uid_t uid;
         sd_bus_slot *slot; /* its last reference ends the wait for polkit's reply */
         sd_bus_message *call;
@@ -116,23 +119,37 @@ static int deny(sd_bus_error *error, bool challenge)
         return sd_bus_error_set(error, SD_BUS_ERROR_ACCESS_DENIED, "Access denied");
 }
 
-/* Returns 1 if the call is allowed; else a negative errno with error set. */
-static int read_verdict(sd_bus_message *reply, sd_bus_error *error)
+/* Sets the bus error of a call without a verdict, which the caller can repeat. Warns once for each
+ * POLKIT_PATIENCE_USEC, because a user can cause this too: the caller can leave the bus. Returns a
+ * negative errno. */
+static int postpone(Polkit *polkit, const char *reason, sd_bus_error *error)
+{
+        uint64_t now = clock_usec(CLOCK_MONOTONIC);
+
+        if (polkit->warned_usec == 0 || now - polkit->warned_usec >= POLKIT_PATIENCE_USEC) {
+                polkit->warned_usec = now;
+                log_warning("polkit does not decide on the rights of a caller: %s", reason);
+        }
+        return sd_bus_error_setf(error, BUS_ERROR_BUSY,
+                                 "polkit does not decide on the rights of the caller: %s", reason);
+}
+
+/* Returns 1 if the call is allowed; else a negative errno with error set. Only a verdict of polkit,
+ * or a bus without polkit, is a denial. */
+static int read_verdict(Polkit *polkit, sd_bus_message *reply, sd_bus_error *error)
 {
         const sd_bus_error *failure = sd_bus_message_get_error(reply);
         int allowed, challenge, r;
 
-        if (failure) {
-                log_debug("polkit does not answer: %s", failure->message ?: failure->name);
+        if (failure && sd_bus_error_has_name(failure, SD_BUS_ERROR_SERVICE_UNKNOWN))
                 return deny(error, false);
-        }
+        if (failure)
+                return postpone(polkit, failure->message ?: failure->name, error);
         r = sd_bus_message_enter_container(reply, 'r', "bba{ss}");
         if (r > 0)
                 r = sd_bus_message_read(reply, "bb", &allowed, &challenge);
-        if (r <= 0) {
-                log_debug("polkit sent an unexpected reply");
-                return deny(error, false);
-        }
+        if (r <= 0)
+                return postpone(polkit, "Unexpected reply", error);
         return allowed ? 1 : deny(error, challenge);
 }
 
@@ -164,7 +181,7 @@ static int on_verdict(sd_bus_message *reply, void *userdata, sd_bus_error *unuse
         if (sd_bus_message_is_method_error(reply, SD_BUS_ERROR_NO_REPLY) ||
             sd_bus_message_is_method_error(reply, SD_BUS_ERROR_TIMEOUT))
                 withdraw(question);
-        r = read_verdict(reply, &error);
+        r = read_verdict(question->polkit, reply, &error);
         if (r > 0)
                 r = question->handler(question->call, question->userdata, &error);
         if (r < 0 || sd_bus_error_is_set(&error))
@@ -181,6 +198,7 @@ static Question *question_new(Polkit *polkit, sd_bus_message *call, uid_t uid,
         if (!question)
                 return NULL;
         *question = (Question){ .id = ++polkit->last_id,
+                                .polkit = polkit,
                                 .uid = uid,
                                 .call = sd_bus_message_ref(call),
                                 .handler = handler,

@@ -8,8 +8,8 @@
  * Without polkit, no other user has any rights. The number of open questions is bounded for each
  * user and in total, and so is the size of the calls that they hold (agent/bus/gate.h). A question
  * is withdrawn after POLKIT_PATIENCE_USEC, so an authentication agent that never answers does not
- * block other users for longer. The call gets AccessDenied then. Main thread; reads files of this
- * host. */
+ * block other users for longer. A call without a verdict of an installed polkit gets Busy. Main
+ * thread; reads files of this host. */
 
 #include <sys/queue.h>
 
@@ -32,6 +32,7 @@ typedef struct Polkit {
         const BusGate *gate;                   /* borrowed */
         LIST_HEAD(, PolkitQuestion) questions; /* unanswered */
         uint64_t last_id;
+        uint64_t warned_usec; /* CLOCK_MONOTONIC of the last warning; 0: none */
 } Polkit;
 
 /* The caller in the words of the journal: the name in /etc/passwd or "uid 1000", with the pid if it
@@ -47,9 +48,10 @@ void bus_caller_find(const BusGate *gate, sd_bus_message *call, BusCaller *ret);
 
 /* Calls handler if the caller has the rights of the action. For root and the daemon's own user it
  * does so at once, otherwise after the answer of polkit. A caller without the rights gets
- * AccessDenied, or InteractiveAuthorizationRequired if a password could help. A user with too many
- * open questions gets LimitsExceeded, and while too many are open in total, so does each user for
- * whom polkit decides. A caller whose user is not known gets AccessDenied. Returns the result of
+ * AccessDenied, or InteractiveAuthorizationRequired if a password could help. If polkit is
+ * installed and does not decide, the caller gets BUS_ERROR_BUSY. A user with too many open
+ * questions gets LimitsExceeded, and while too many are open in total, so does each user for whom
+ * polkit decides. A caller whose user is not known gets AccessDenied. Returns the result of
  * handler, 1 if polkit was asked, or a negative errno; the sd-bus handler of a method returns the
  * same.
  *

@@ -29,7 +29,8 @@ typedef struct FakeBus {
         size_t n_answers;
         uint32_t unread;     /* unread bytes of each caller and of the agent */
         const char *gone;    /* this caller has left the bus */
-        const char *verdict; /* verdict of polkit: "yes", "no", "ask"; NULL: no answer */
+        const char *verdict; /* of polkit: "yes", "no", "ask", or the name of an error; NULL: no
+                                answer */
         size_t n_questions;  /* to polkit */
         size_t n_signals;    /* number of DocumentChanged */
 } FakeBus;
@@ -49,6 +50,8 @@ static inline int fake_bus_tell_credentials(FakeBus *fake, sd_bus_message *m)
 static inline int fake_bus_ask_polkit(FakeBus *fake, sd_bus_message *m)
 {
         fake->n_questions++;
+        if (fake->verdict && strchr(fake->verdict, '.'))
+                return sd_bus_reply_method_errorf(m, fake->verdict, "no verdict");
         return fake->verdict ? sd_bus_reply_method_return(m, "(bba{ss})", fake->verdict[0] == 'y',
                                                           fake->verdict[0] == 'a', 0)
                              : 1;

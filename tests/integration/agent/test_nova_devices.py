@@ -135,7 +135,7 @@ class TestCalls(OptionsCase):
         self.assertEqual(fake.calls, [(SERVER, ['CUSTOM_CARD'], 10)])
 
     def test_passing_errors_are_waited_for(self):
-        for name in ('org.computeagent.Agent1.Error.Placement', 'org.freedesktop.DBus.Error.ServiceUnknown',
+        for name in ('org.computeagent.Agent1.Error.Busy', 'org.computeagent.Agent1.Error.Placement', 'org.freedesktop.DBus.Error.ServiceUnknown',
                      'org.freedesktop.DBus.Error.LimitsExceeded'):
             fake = FakeCalls((name, 'away'), (name, 'away'), document(CARD))
             self.assertEqual(fake.claimed_devices(SERVER, ['CUSTOM_CARD']), [CARD])

@@ -3,6 +3,7 @@
 /* Rights and names of callers, over a fake bus whose polkit the test plays. */
 
 #include "agent/bus/caller.h"
+#include "formats/interface.h"
 #include "tests/fakes/bus.h"
 
 static FakeBus fake;
@@ -70,6 +71,9 @@ static void test_rights(void **state)
                 { ":a.1", "Good", "no", SD_BUS_ERROR_ACCESS_DENIED, 1 },
                 { ":a.1", "Good", "ask", SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED, 1 },
                 { ":a.1", "Bad", "yes", SD_BUS_ERROR_INVALID_ARGS, 0 },
+                { ":a.1", "Good", SD_BUS_ERROR_SERVICE_UNKNOWN, SD_BUS_ERROR_ACCESS_DENIED, 1 },
+                { ":a.1", "Good", SD_BUS_ERROR_NO_REPLY, BUS_ERROR_BUSY, 1 },
+                { ":a.1", "Good", "org.freedesktop.PolicyKit1.Error.Failed", BUS_ERROR_BUSY, 1 },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -83,7 +87,7 @@ static void test_rights(void **state)
                             sizeof(fake.answers[0].error) - 1) != 0)
                         fail_msg("case %zu: \"%s\"", i, fake.answers[0].error);
         }
-        assert_int_equal(n_checks, 4); /* root's calls are not checked */
+        assert_int_equal(n_checks, ARRAY_SIZE(cases) - 1); /* root's calls are not checked */
 }
 
 /* A user with too many open questions is refused; other users are not. */
