@@ -99,6 +99,12 @@ class Package(BootCase):
         self.assertIn(claim, self.claims())
         self.assertIn('endpoint_override = unix:', self.machine.run('cat', CONFIG).stdout)
 
+    def test_an_upgrade_does_not_run_prepare_or_clean(self):
+        """The agent starts after prepare.service, and would be stopped until its end."""
+        script = self.machine.run('cat', '/var/lib/dpkg/info/compute-agent.postinst').stdout
+        self.assertEqual(re.findall(r'^\s*deb-systemd-invoke (.*) >', script, re.M),
+                         ["$_dh_action 'compute-agent-clean.path' 'compute-agent-prepare.path' 'compute-agent.service'"])
+
     def test_the_way_back_names_each_package(self):
         """apt removes a package that needs a newer compute-agent than the one that it installs."""
         guide = self.machine.run('cat', '/usr/share/doc/compute-agent/guide.md').stdout
