@@ -29,8 +29,8 @@ typedef struct FakeBus {
         size_t n_answers;
         uint32_t unread;     /* unread bytes of each caller and of the agent */
         const char *gone;    /* this caller has left the bus */
-        const char *verdict; /* of polkit: "yes", "no", "ask", or the name of an error; NULL: no
-                                answer */
+        const char *verdict; /* verdict of polkit: "yes", "no", "ask", or the name of an error;
+                                NULL: no answer */
         size_t n_questions;  /* to polkit */
         size_t n_signals;    /* number of DocumentChanged */
 } FakeBus;
