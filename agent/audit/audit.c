@@ -208,8 +208,8 @@ static int remember(AuditRun *run, const Consumer *consumer, bool unowned)
 }
 
 /* Returns true if the consumer is in its state for less than the grace time, or has no allocation
- * here. Such a consumer without claim and guest is skipped. The claim of such a consumer is not
- * written. */
+ * from this tree. Such a consumer without claim and guest is skipped, unless the operator named it.
+ * The claim of such a consumer is not written. */
 static bool is_new(const AuditRun *run, const Consumer *consumer)
 {
         const struct AuditSeen *seen = find_seen(&run->next, &consumer->uuid);
@@ -536,7 +536,8 @@ static int inspect_missing(AuditRun *run, const Claim *claim)
 /* Checks a guest with two claims, once for the pair. The comparison of claims and guests ends a
  * claim that guest and Placement contradict (claims/reconcile.h). A pair is listed if both claims
  * are confirmed, the second one is not young, and the consumer is neither new nor possibly moving.
- * A consumer without allocations counts as neither. */
+ * A consumer without any allocation (NULL) counts as neither. One whose allocations are all from
+ * other trees counts as new (is_new()). */
 static int inspect_resized(AuditRun *run, const Claim *claim, const Consumer *consumer)
 {
         const Claim *first = guest_index_claim(&run->evidence.index, &claim->consumer, 0),
