@@ -9,8 +9,8 @@
  * claim service. PrepareGuest() recognises a new claim by its time (reply_prepared()). If the clock
  * was set back, a claim whose time falls into the call counts as new. If PrepareGuest() ends an
  * earlier claim, it logs this and notifies the watcher. A claim stays if its partition cannot be
- * used: ClaimPlaced() and CheckGuest() answer with an error, PrepareGuest() with ready false or an
- * error.
+ * used: ClaimPlaced() and CheckGuest() answer with an error. PrepareGuest() answers with an error
+ * if a unit failed, and otherwise with ready false.
  *
  * Tests: tests/integration/claims/test_claims.py tests/integration/agent/test_bus_documents.py */
 
@@ -279,7 +279,7 @@ int bus_check_claim(sd_bus_message *call, ClaimService *service, bool placed, sd
 
 /* Returns 0 if a guest can use the partitions of the claim now. Otherwise returns a result for
  * bus_claims_error(), with words: -EBUSY while one is not active yet, or the record cannot be
- * read. */
+ * read, and CLAIM_QUEUE_E_UNAVAILABLE if a unit failed. */
 static int check_partitions(const ClaimService *service, const Claim *claim, Error *words)
 {
         int r = partitions_check_claim(service, claim, words);
@@ -766,9 +766,10 @@ int bus_guest_started(sd_bus_message *call, const BusCaller *caller, const BusCo
         return answer(call, caller, config->claims, &outcome, error);
 }
 
-/* Returns true if the start of the guest failed, or was not reported, before Placement was read for
- * its claim. If the claim is confirmed then, it counts as that of a stopped guest, and the
- * comparison asks Placement about it without waiting for its expiry. */
+/* Returns true for an unconfirmed claim for which Placement was not read: the start of its guest
+ * failed, or the hook did not report the start. bus_guest_released() confirms such a claim. It then
+ * counts as that of a stopped guest, and the comparison asks Placement about it without waiting for
+ * its expiry. */
 static bool waits_for_read(const Claim *claim)
 {
         return claim->state == CLAIM_STATE_CLAIMED && !claim->was_read &&
