@@ -6,11 +6,12 @@
  * its claim or guest had changed. It begins only while the database is open and has the host's
  * tree. A database that is closed during a comparison ends it, and it is due again. Placement's
  * answers count for one comparison alone, so they are freed at its end. Claims that were made or
- * returned since the begin of the poll are remembered until a poll that began later. The present
- * poll can have missed their guests.
+ * changed, or that were the answer to a caller, since the begin of the poll are remembered
+ * (claim_service_touch()) until a poll that began later. The present poll can have missed their
+ * guests.
  *
- * A ComparisonRun is one or two comparisons, of which the second one has answers. If it can read,
- * it runs through these states: the allocations of providers are read (read_held()), the first
+ * A ComparisonRun is one or two comparisons, of which the second one has answers. If it reads, it
+ * runs through these states: the allocations of providers are read (read_held()), the first
  * comparison finds the consumers to read (continue_run()), they are read, and the second comparison
  * uses the answers. Each state is skipped if it has nothing to read. A run that does not read has
  * only the first comparison. On a host without Placement, claims that expired end after it. A
@@ -205,7 +206,7 @@ static void expire(ClaimService *service, uint64_t usec)
 
 /* Polls */
 
-/* Drops claims that were made or returned before the begin of the poll, since the poll shows their
+/* Drops claims that were remembered before the begin of the poll, since the poll shows their
  * guests. */
 static void forget_recent(ClaimComparison *comparison)
 {
@@ -578,9 +579,9 @@ static int run_turn(ComparisonRun *run, Error *reterr)
 }
 
 /* Ends a comparison with its result. A failure makes it due again, and so do consumers that must be
- * read first. If it is due again already, because it left out an action or has old guests, the
- * allocations of the providers are read again, too. Without Placement, a comparison that succeeded
- * and is not due again also ends claims that expired. */
+ * read first. It can be due again already: it left out an action, or a newer poll or a request came
+ * during its turns. Then the allocations of the providers are read again, too. Without Placement, a
+ * comparison that succeeded and is not due again also ends claims that expired. */
 static void finish_run(ComparisonRun *run, int result, const Error *error)
 {
         ClaimService *service = run->service;
