@@ -4,10 +4,10 @@
  * than the schema, and the lists of the result are bounded. A provider or a list that several
  * aliases name is read for each of them, up to ITEMS_MAX items of a file.
  *
- * A function returns -EINVAL after it reported a problem; a newer minor version is none. A problem
- * inside an entry ends in add_entry(), which skips the entry. Another problem, or -ENOMEM, ends the
- * file and is returned to the caller; the entries before it stay. An entry is added to the result
- * only when it is complete and valid. */
+ * A function returns -EINVAL after it reported a problem. Only a newer minor version is reported
+ * without this result. A problem inside an entry ends in add_entry(), which skips the entry.
+ * Another problem, or -ENOMEM, ends the file and is returned to the caller; the entries before it
+ * stay. An entry is added to the result only when it is complete and valid. */
 
 #include "agent/tree/provider-yaml.h"
 
@@ -23,7 +23,8 @@
 #define COMPUTE_NODE "$COMPUTE_NODE"
 
 /* Items and keys of a file that are read, each as often as aliases name it. A valid file without
- * aliases and unknown members has less. */
+ * aliases and unknown members has less. If they are used up inside an entry, this entry is skipped,
+ * and the next one ends the file. */
 #define ITEMS_MAX 262144
 
 /* The document that is read, and the result. */
