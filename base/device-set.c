@@ -183,8 +183,9 @@ static bool is_id(const char *id)
         return n >= 1 && n <= DEVICE_SET_ID_MAX && !id[n];
 }
 
-/* Rejects a partition with the id of an earlier one. Also one with the same members in a set of
- * devices, or with a device of an earlier one in a set of slots. */
+/* Rejects a partition with the id of an earlier one. Also rejects one with the members of an
+ * earlier one in a set of devices, or with a device of an earlier one in a set of slots. The header
+ * explains the two kinds of sets. */
 static int check_partition(const DeviceSet *set, const DevicePartition *partition, Error *reterr)
 {
         for (size_t i = 0; i < set->n_partitions; i++) {
