@@ -152,7 +152,9 @@ static int place_claim(Claims *claims, StoreUnplaced *claim, Error *reterr)
 
 /* Places the claims of schema version 1, which hold amounts of the node as a whole, with or without
  * free capacity. A file serves one node, so all of them count here, whatever name they have. Skips
- * a claim that another process released or placed first, or that a conflict prevents. */
+ * a claim that another process released or placed first (CLAIM_E_NOT_FOUND), or of which another
+ * claim got a device first (CLAIM_E_CONFLICT). A claim that loses all its races ends the function
+ * with -EBUSY. */
 static int place_unplaced(Claims *claims, Error *reterr)
 {
         int64_t after = 0;

@@ -4,7 +4,8 @@
  * guest is kept, and so is one for this start, or of a guest that runs. Any other claim of the
  * guest is of an earlier start. It ends, because the domain can be another one now. Its end and the
  * new claim are one transaction: if the start is refused, or the write fails, the earlier claim
- * stays.
+ * stays. Only the first claim of the guest can end. If the second one (resize_target) becomes the
+ * first by that end (store_promote()), it is kept, and no new claim is made.
  *
  * Tests: tests/unit/claims/test-claims-guests.c */
 
@@ -13,9 +14,9 @@
 #include "claims/claims-internal.h"
 #include "claims/follow.h"
 
-/* Returns true for a claim as claims_claim_starting() makes it for this start: unconfirmed, read
- * from Placement and not written by the agent. It must name all mdevs, and all PCI devices that
- * this host counts, of the domain. */
+/* Returns true for a claim as claims_claim_starting() makes it for this start: unconfirmed, and
+ * made of the allocations in Placement, which the agent does not write. It must name all mdevs, and
+ * all PCI devices that this host counts, of the domain. */
 static bool is_of_this_start(const Claims *claims, const Claim *claim, const HostDomain *domain)
 {
         if (claim->state != CLAIM_STATE_CLAIMED || !claim_is_placed(claim))
