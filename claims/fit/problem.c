@@ -107,8 +107,8 @@ static size_t find_class(const FitProblem *problem, const char *resource_class)
         return (size_t)(found - problem->classes);
 }
 
-/* Returns a copy of the inventory in which at most the placed amount is free; NULL if nothing was
- * placed there. */
+/* Returns a copy of the inventory in which at most amount is free. This is the amount that the
+ * consumer has in Placement already (placed). NULL: it has none there. */
 static const Inventory *narrow(FitProblem *problem, const Inventory *inventory, uint64_t used,
                                uint64_t amount)
 {
@@ -148,8 +148,8 @@ static const HostLimit *find_limit(const HostView *view, size_t provider,
         return NULL;
 }
 
-/* Computes the free capacity of a class: the inventory, reduced to the placed amount and to the
- * free devices. */
+/* Computes the free capacity of a class: the inventory, reduced to the free devices, and to the
+ * amount that placed has there (NULL: no such bound). */
 static FitCapacity make_room(FitProblem *problem, const Consumer *placed, size_t provider,
                              const char *resource_class)
 {
@@ -558,8 +558,8 @@ int fit_problem_new(FitProblem **ret, const HostView *view, const char *node,
         return r;
 }
 
-/* Twins remain equal_providers among the providers that are left, because an item can use both or
- * neither. */
+/* The numbers of equal_providers stay right for the providers that are not barred, because an item
+ * can use all providers of one number or none. */
 void fit_problem_give(FitProblem *problem, const FitGiven *given)
 {
         problem->barred = given ? given->barred : NULL;
