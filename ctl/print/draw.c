@@ -84,7 +84,7 @@ static bool is_noncharacter(const char *text)
 }
 
 /* Writes a text for an element or attribute, cut to n characters. First the text is escaped for a
- * terminal, because an SVG can be printed on one. Characters that XML forbids become "?". */
+ * terminal, because an SVG can be printed on one. Noncharacters, which XML forbids, become "?". */
 static void write_escaped(CtlPage *page, const char *foreign, size_t n)
 {
         _cleanup_free_ char *harmless = ctl_text_escape(foreign, true),
@@ -469,8 +469,8 @@ static void add_slot(Slots *slots, const char *what, const Holder *holder, bool 
 
 /* Adds the slots of a device. For mdevs these are: existing ones, claimed ones that do not exist
  * yet, and free ones, which do not exist either. The number of free ones is the largest number of
- * available instances of any type, without the claimed ones. Types exclude each other on most GPUs.
- * A physical function also has a slot for each of its virtual functions. */
+ * available instances of any type, minus the number of claimed ones. Types exclude each other on
+ * most GPUs. A physical function also has a slot for each of its virtual functions. */
 static void add_slots(Slots *slots, const SnapshotDevice *device)
 {
         const Snapshot *snapshot = slots->drawing->snapshot;

@@ -15,7 +15,7 @@
 
 #include "base/text.h"
 
-#define WORD_MAX 32 /* bytes of the longest word of a table that is compared */
+#define WORD_MAX 32 /* longest word of a table that is compared, in bytes; others are skipped */
 
 /* Returns the code of a well-formed UTF-8 sequence of n bytes. */
 static uint32_t decode_utf8(const char *text, size_t n)
@@ -182,8 +182,8 @@ const char *ctl_text_kib(char buffer[static CTL_TEXT_MAX], uint64_t kib)
         return buffer;
 }
 
-/* Returns the Levenshtein distance: the smallest number of letters to change, add or remove. b has
- * at most WORD_MAX letters. Only one row of the matrix is kept. */
+/* Returns the Levenshtein distance: the smallest number of bytes to change, add or remove. b has at
+ * most WORD_MAX bytes. Only one row of the matrix is kept. */
 static unsigned edit_distance(const char *a, const char *b)
 {
         unsigned row[WORD_MAX + 1], n = (unsigned)strlen(b);

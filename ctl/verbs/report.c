@@ -6,11 +6,12 @@
  * Each part is the output of one command, most of them verbs of this program. The command runs in a
  * child process with a time limit of 90 s. A part that fails or hangs leaves its output so far and
  * its errors in the archive. The other parts are complete up to 64 MiB each, and index.json has all
- * exit codes. If a child cannot be started, the folder cannot be written, or tar fails, there is no
- * archive. The commands of the table parts[] print no secret of the agent: "cat-config" hides the
- * values of secrets, and the properties of the unit have no environment. Limit: "cat-config" prints
- * the plain words of comments. tar(1) makes the archive from a temporary folder, and the archive
- * never replaces a file.
+ * exit codes. A command that is not installed fails with the exit code 127. If a child process
+ * cannot be made, the folder cannot be written, or tar fails, there is no archive. The commands of
+ * the table parts[] print no secret of the agent: "cat-config" hides the values of secrets, and the
+ * properties of the unit have no environment. Limit: "cat-config" prints the plain words of
+ * comments. tar(1) makes the archive from a temporary folder, and the archive never replaces a
+ * file.
  *
  * Tests: tests/integration/ctl/test_lists.py */
 

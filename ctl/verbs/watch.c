@@ -5,7 +5,7 @@
  * does when the connection was lost, and every few seconds while the agent does not answer. An
  * error of the call for the status counts as no answer, also if the agent runs. On a terminal it
  * redraws the pages of "status", "tree" and "claims". Elsewhere it prints a line for each change.
- * With --json it prints the status document as one line at each change, also on a terminal.
+ * With --json it shows no pages, but prints the status document as one line at each change.
  *
  * It ends with 0 by SIGINT, SIGTERM or SIGHUP. If it shows pages and its input is a terminal too,
  * it also ends with 0 after "q" or at the end of the input. It fails if memory runs out, if a line
@@ -13,10 +13,10 @@
  * is tried again instead.
  *
  * The main structure is Watch: the event loop, the last documents and the screen. One timer runs
- * each second, so that ages advance; fetch_usec decides whether it fetches too. On a terminal the
- * alternate screen is used, without a cursor and with unbuffered keys. A page is written in one
- * piece without clearing first, so it does not flicker. Limit: each call of a fetch blocks the loop
- * for up to 5 s, and opening a bus over ssh can block it longer.
+ * each second, so that ages advance; fetch_usec decides whether it fetches too. Pages, but not
+ * lines, use the alternate screen, without a cursor and with unbuffered keys. A page is written in
+ * one piece without clearing first, so it does not flicker. Limit: each call of a fetch blocks the
+ * loop for up to 5 s, and opening a bus over ssh can block it longer.
  *
  * Tests: tests/integration/ctl/test_watch.py tests/unit/ctl/print/test-status.c */
 
@@ -74,7 +74,7 @@ typedef struct Watch {
         sd_event *event;
         sd_event_source *tick;
         sd_bus *bus;         /* NULL: must be opened again */
-        Screen screen;       /* open only on a terminal */
+        Screen screen;       /* open only while pages are shown */
         uint64_t fetch_usec; /* CLOCK_MONOTONIC; UINT64_MAX: no fetch is planned */
         json_t *status, *tree, *claims;
         char *last_line; /* the line that was printed last */
@@ -488,7 +488,7 @@ static int add_signal(Watch *watch, int number, sd_event_signal_handler_t handle
         return sd_event_add_signal(watch->event, NULL, number, handler, watch);
 }
 
-/* Makes the loop with its timer and signals. Keys and resizing matter only on a terminal. */
+/* Makes the loop with its timer and signals. Keys and resizing matter only for pages. */
 static int set_up(Watch *watch)
 {
         int r = sd_event_new(&watch->event);
