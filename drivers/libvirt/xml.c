@@ -2,11 +2,12 @@
 
 /* Parses XML with libxml2, and reads numbers and texts from its nodes.
  *
- * The callbacks of the parser enforce the limits while it reads, so that a hostile document does
- * not use much memory. They reject a document type, count elements and attributes, and skip
- * elements of a namespace. The callers see only nodes and texts, and do not use libxml2. Nodes and
- * texts that the functions return are borrowed from the document. NULL nodes are allowed
- * everywhere. A document that breaks a limit is -EBADMSG.
+ * xml_parse() checks the size, libxml2 limits the depth, and the callbacks of the parser enforce
+ * the other limits while it reads. So a hostile document does not use much memory. The callbacks
+ * reject a document type, count elements and attributes, and skip elements of a namespace. The
+ * callers see only nodes and texts, and do not use libxml2. Nodes and texts that the functions
+ * return are borrowed from the document. NULL nodes are allowed everywhere. A document that breaks
+ * a limit is -EBADMSG.
  *
  * Tests: tests/unit/drivers/libvirt/test-xml.c */
 #include "drivers/libvirt/xml.h"
@@ -387,7 +388,8 @@ int xml_scaled_kib(const char *text, const char *unit, uint64_t *ret, Error *ret
         r = xml_number(text, INT64_MAX, "An amount of memory", &value, reterr);
         if (r < 0)
                 return r;
-        /* units that are multiples of KiB are multiplied in KiB, which has a larger range */
+        /* The product is in KiB for a unit that is a multiple of KiB, so that a larger amount
+         * fits. For other units it is in bytes. */
         if (u64_mul_overflow(value, bytes >= 1024 && bytes % 1024 == 0 ? bytes / 1024 : bytes,
                              &value))
                 return error_setf(reterr, EBADMSG, "An amount of memory is too large");
