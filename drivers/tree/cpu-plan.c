@@ -5,10 +5,10 @@
  * A CPU that guests cannot use is left out alone: the rest of its set stays, and a problem names
  * the CPU. A set of which the host has no CPU, as far as its present CPUs are known, is an error,
  * and so are malformed and contradicting options. If the present CPUs are unknown, each CPU that is
- * not online counts as offline. A failure leaves the plan unchanged. Without any of the options,
- * all online CPUs are shared. cpu_guests_find() then finds the dedicated CPUs over which guests
- * float (cpu_guest_floats()), except guests that are shut off or unread. CPUs are those of one
- * host, below CPU_SET_MAX.
+ * not online counts as offline. A failure of cpu_plan_make() leaves the plan unchanged. Without any
+ * of the options, all online CPUs are shared. cpu_guests_find() then finds the dedicated CPUs over
+ * which guests float (cpu_guest_floats()), except guests that are shut off or unread. CPUs are
+ * those of one host, below CPU_SET_MAX.
  *
  * Tests: tests/unit/drivers/tree/test-cpu-plan.c */
 
@@ -276,7 +276,8 @@ int cpu_guest_floats(const SnapshotDomain *domain, const CpuSet *over, CpuSet *r
         return r < 0 ? r : cpu_set_count(&found) > 0;
 }
 
-/* Removes each CPU that is the only one of a pin of any guest. */
+/* Removes each CPU that is the only one of a pin of any guest, also of one that is shut off. The
+ * claim of that guest counts the CPU. */
 static void remove_pinned(const Snapshot *guests, CpuSet *cpus)
 {
         for (size_t i = 0; i < guests->n_domains; i++)

@@ -2,14 +2,14 @@
 
 /* Edits the providers of mdev parents and of cards with vGPU functions. Providers of devices
  * without an offer are removed first. Then each device with offers gets one provider, with one
- * inventory for each offer.
+ * inventory for each offer, unless its provider is impossible (child_provider_ensure()).
  *
  * A removed provider has the name "<root>_<device>" and inventories, all of mdev classes. The
  * classes are enough, because Nova created some of these providers without a trait. With the name
- * of a PCI function the agent's owner trait is enough, too. A provider with the owner trait of
- * another program, or with another name, is never removed. For a device with an offer, a provider
- * of the host with its name is adopted, whatever its traits are. Allocations are not considered
- * here; drivers/reshape moves them afterwards. After an error the tree is undefined.
+ * of a PCI function and the agent's owner trait, the inventories do not matter. A provider with the
+ * owner trait of another program, or with another name, is never removed. For a device with an
+ * offer, a provider of the host with its name is adopted, whatever its traits are. Allocations are
+ * not considered here; drivers/reshape moves them afterwards. After an error the tree is undefined.
  *
  * Tests: tests/unit/drivers/test-update.c */
 
@@ -132,8 +132,9 @@ static bool is_mdev_provider(const TreeUpdate *update, const Provider *provider)
                (is_device_name(device_name) && has_mdevs_only(config, provider));
 }
 
-/* Returns whether another writer renamed the provider. Its name can look like that of another
- * device, but it must stay. */
+/* Returns whether another writer renamed the provider of a device that has an offer. Its name can
+ * look like that of another device, but it must stay. A renamed provider of a device without an
+ * offer is not recognised. */
 static bool is_renamed(const TreeUpdate *update, const Provider *provider)
 {
         char name[CHILD_NAME_SIZE];
