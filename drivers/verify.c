@@ -179,9 +179,9 @@ static const PageSize *find_pages(const Snapshot *snapshot, const HugePagesReser
         return NULL;
 }
 
-/* Warns of reserved pages of a size that the cell does not list, of ordinary pages, and of all
- * others while cells are not in Placement. Malformed entries are errors of driver_config_check().
- */
+/* Warns of reserved pages of a size that the cell does not list, and of ordinary pages. Also warns
+ * of all other reserved pages if [compute] numa_in_placement is false. Malformed entries are errors
+ * of driver_config_check(). */
 static int verify_huge_pages(const HostConfig *config, const Snapshot *snapshot, Findings *findings)
 {
         for (char **text = config->reserved_huge_pages; text && *text; text++) {
