@@ -46,8 +46,8 @@ typedef struct PartitionFacts {
         const char *retry; /* stamp of prepare-retry now; "": none */
 } PartitionFacts;
 
-/* Returns the next step for a set, of which no unit runs. Adoptions of entries come first, then
- * their deactivations and activations, then claims without an entry. */
+/* Returns the next step for a set, while the caller waits for no unit of it. Adoptions of entries
+ * come first, then their deactivations and activations, then claims without an entry. */
 PartitionStep partition_plan_next(const HostShapes *shapes, const PartitionFacts *facts);
 
 /* Returns why the entry of the set gets no step although it needs one, or that the configuration

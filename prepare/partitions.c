@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Each set is a lane in which at most one unit runs. Each look reads the claims and the open
- * handles, and gives each free lane the step of prepare/partition-plan.h. A look is made at the
- * begin, after the end of a unit or of its time, after a step that left no unit running, and after
- * a new stamp. If the claims cannot be read, a look makes no step; an error of the record or a lack
- * of memory ends the run, but not its units.
+/* Each set is a lane, which waits for at most one unit. A lane is free if it waits for none, also
+ * after a unit whose time is over. That unit can still run beside the next one of the lane. Each
+ * look reads the claims and the open handles, and gives each free lane the step of
+ * prepare/partition-plan.h. A look is made at the begin, after the end of a unit or of its time,
+ * after a step that left no unit running, and after a new stamp. If the claims cannot be read, a
+ * look makes no step; an error of the record or a lack of memory ends the run, but not its units.
  *
  * Invariant: the record says "activating" or "deactivating" before a unit is started. Only the
  * success of the unit changes that, and the failure of an activation ("failed"). A program that is
@@ -45,8 +46,8 @@
 /* A set with units. */
 typedef struct Lane {
         const HostShapes *shapes;
-        char partition[DEVICE_SET_ID_MAX + 1]; /* the partition of the unit that runs */
-        pid_t pid;                             /* process of systemctl; 0: no unit runs */
+        char partition[DEVICE_SET_ID_MAX + 1]; /* the partition of the unit */
+        pid_t pid;                             /* process of systemctl; 0: the lane is free */
         char *unit;                            /* owned; NULL: none was started */
         uint64_t until_usec;                   /* CLOCK_MONOTONIC end of its time */
 } Lane;
@@ -235,8 +236,8 @@ static int start_unit(Run *run, Lane *lane, PartitionEntry *entry, Error *reterr
         return 0;
 }
 
-/* Makes a step of a set: writes it into the record, then starts its unit, which an adoption does
- * not have. */
+/* Makes a step of a set: writes it into the record, then starts its unit. An adoption has no unit:
+ * a process has the partition open already, so it is recorded as active. */
 static int make_step(Run *run, Lane *lane, const PartitionStep *step, Error *reterr)
 {
         const char *set = lane->shapes->set.name;
