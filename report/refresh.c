@@ -147,9 +147,9 @@ static int check_root(const Refresh *refresh, const PlacementProviders *provider
  * another last-modified. So a mirror that this process read is doubtful if all generations are
  * equal and last-modified differs. If a generation differs, the change of that provider explains
  * the other last-modified, so the mirror is not doubtful. A mirror that forgot its list, for
- * example by a write of this process, is not doubtful either. A mirror that was restored from an
- * earlier process has no fingerprint of the list. It is doubtful unless it has the providers,
- * generations and last-modified of the list. */
+ * example by a write of this process, is not doubtful either: it has no last-modified to compare. A
+ * mirror that was restored from an earlier process has no fingerprint of the list. It is doubtful
+ * unless it has the providers, generations and last-modified of the list. */
 static bool is_doubtful(const Refresh *refresh, bool is_current, uint64_t modified_sec)
 {
         const PlacementSeen *last = refresh->mirror->list;

@@ -4,7 +4,8 @@
  * literal with at most one placeholder, which is filled for the path; the session counts requests
  * by route. A request that cannot be made has no path, and session_send() then returns -ENOMEM.
  * Types of consumers need 1.38, and mappings need 1.34. A write with either uses 1.38, so they are
- * written only if each consumer has a valid type and the caller does not set "old". */
+ * written only if each consumer has a valid type and the caller does not set "old" (Placement lacks
+ * 1.38). */
 
 #include "report/placement/request.h"
 
@@ -163,7 +164,8 @@ PlacementRequest placement_get_in(const char *route, const char *query, const St
         return get_list(route, prefix ? join_names(prefix, names, first) : NULL);
 }
 
-/* Makes the request for a new provider; "ss*" omits the parent of a root. */
+/* Makes the request for a new provider. A root has no parent: json_pack() omits a key of "ss*"
+ * whose value is NULL. */
 PlacementRequest placement_post_provider(const Provider *provider)
 {
         const char *parent = uuid_empty(&provider->parent) ? NULL : provider->parent.text;

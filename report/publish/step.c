@@ -8,7 +8,8 @@
  * The answer to most writes of a provider has its generation. The answer to a reshape has none, so
  * the new generations are computed (rise_of()). The answer to a creation has no body, and the
  * generation is 0. The answer to the deletion of inventories has none either, so the mirror forgets
- * the provider. step_keep_used() serves the executor when classes are in use. */
+ * the provider. The function step_keep_used() keeps inventories of classes that the desired tree
+ * lacks and that are in use. */
 
 #include "report/publish/step.h"
 
@@ -314,8 +315,8 @@ void step_forget(const PlanStep *step, Mirror *mirror)
         case PLAN_ENSURE_TRAIT:
                 break;
         case PLAN_RESHAPE:
-                mirror_forget(mirror, NULL); /* if it was done, the written providers have other
-                                              * generations */
+                mirror_forget(mirror, NULL); /* Placement can have done it. Then the list shows
+                                              * other generations. */
                 break;
         default:
                 mirror_forget(mirror, &step->provider);
