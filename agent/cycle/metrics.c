@@ -97,7 +97,7 @@ static const char *const start_reasons[_START_REASON_MAX] = {
         [START_CRASH_REBOOT] = "crash-reboot",
 };
 
-/* Prints the digests by which hosts of a group are compared, and the reason of the start. */
+/* Prints the digests by which hosts of a group are compared, and why the agent was started. */
 static void print_infos(const CycleFacts *facts, FILE *output)
 {
         Digest hardware = { 0 };
@@ -338,8 +338,8 @@ static void print_all(const CycleFacts *facts, const Verdict *verdict, const Cla
         print_device_consumers(claims, output);
 }
 
-/* Writes all metrics to this file in place of its content, with mode 0644. Returns a negative
- * errno. */
+/* Writes all metrics to path, which metrics_save() renames, in place of its content and with mode
+ * 0644. Returns a negative errno. */
 static int write_file(const CycleFacts *facts, const Verdict *verdict, const ClaimList *claims,
                       const char *path)
 {

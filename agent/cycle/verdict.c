@@ -291,9 +291,9 @@ static void inspect_withheld(const CycleFacts *facts, Verdict *verdict)
                 add(verdict, KIND_WITHHELD, "Not offered: %s", text);
 }
 
-/* Adds a reason if devices are cleaned after their guests, wait for that, or were not cleaned. It
- * does not change the verdict: Placement is equal to the host, and a device whose cleaning failed
- * is cordoned. */
+/* Adds a reason if devices are being cleaned after their guests, wait for that, or were not
+ * cleaned. This reason does not change the state of the verdict: Placement is equal to the host,
+ * and a device whose cleaning failed is cordoned. */
 static void inspect_unclean(const CycleFacts *facts, Verdict *verdict)
 {
         _cleanup_free_ char *text =
