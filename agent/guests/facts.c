@@ -8,9 +8,10 @@
  * configuration are copied, because a reload frees it. The facts also own the identities of PCI
  * functions, the vGPU cards, and the layouts of guests. Other texts with a pointer are borrowed
  * from the snapshots. Devices that claims cannot have are left out: functions of a physical
- * network, virtual functions for vGPUs that have no type, as whole functions, the devices of sets
- * that contradict another option, and all of [pci] without report_in_placement. The only failure is
- * a lack of memory, after which there are no new facts. */
+ * network, the devices of sets that contradict another option, and all of [pci] without
+ * report_in_placement. A virtual function for vGPUs that has no type is left out of [pci], but its
+ * card can offer it as a vGPU. The only failure is a lack of memory, after which there are no new
+ * facts. */
 
 #include "agent/guests/facts.h"
 
