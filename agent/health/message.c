@@ -23,7 +23,7 @@ static const char *const kinds[] = {
         [HEALTH_STATE] = "state",
 };
 
-/* Returns the members of the message's kind. NULL: see health_message_to_text(). */
+/* Returns the members of the message's kind. NULL: out of memory, or a text is not UTF-8. */
 static json_t *to_json(const HealthMessage *message)
 {
         switch (message->kind) {
@@ -56,7 +56,7 @@ char *health_message_to_text(const HealthMessage *message)
         return json ? json_dumps(json, JSON_COMPACT) : NULL;
 }
 
-/* Reads a text into an array of size bytes. A longer text is an error. */
+/* Reads a text into an array of size bytes. A text that does not fit with its NUL is an error. */
 static int read_text(const json_t *json, const char *key, char *ret, size_t size, Error *reterr)
 {
         const char *text;

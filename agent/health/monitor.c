@@ -10,9 +10,9 @@
  * a line is not lost in a crash, unless the helper cannot find it again (main.c). A finding that is
  * repeated changes no cordon. If the disk refuses the cordon, the helper is started again at the
  * last position that the monitor received, and finds it again. A finding of a counter in sysfs is
- * lost then. A refused write of the record is tried again after a minute, or with the next report,
- * and the helper keeps running. The record in memory is in force, and the file has the older
- * position and reports.
+ * lost then. A refused write of the record is tried again after a minute, or when the reports
+ * change, and the helper keeps running. The record in memory is in force, and the file has the
+ * older position and reports.
  *
  * One timer serves three purposes: the next start of the helper (or the next look whether the host
  * is known), the end of a helper that does not end at once, and the limit of its silence.
@@ -435,8 +435,8 @@ static uint64_t get_lifted(const CordonState *cordon)
         return cordon->lifted_usec > clock_usec(CLOCK_REALTIME) ? 0 : cordon->lifted_usec;
 }
 
-/* Returns the address of another function of the device that the rule found broken, and that has
- * not recovered since. NULL: there is none. */
+/* Returns the address of the device, or of one of its functions, that the rule found broken and
+ * that has not recovered since. NULL: there is none. */
 static const char *find_broken(const HealthMonitor *monitor, const HealthHost *host,
                                const char *device, const char *rule)
 {
@@ -561,8 +561,8 @@ static int handle_recovery(HealthMonitor *monitor, const HealthMessage *message)
         return MIN(r, 0);
 }
 
-/* Notes that the helper works. Its position is stored at most once a minute, because a finding that
- * is repeated after a crash changes no cordon. */
+/* Notes that the helper works. Stores its position only if the last write of the record is a minute
+ * old, because a finding that is repeated after a crash changes no cordon. */
 static void handle_state(HealthMonitor *monitor, const HealthMessage *message)
 {
         monitor->has_rules = message->n_rules > 0;
@@ -705,7 +705,7 @@ static void start(HealthMonitor *monitor)
         if (r >= 0) {
                 r = sd_event_add_io(monitor->config.event, &monitor->pipe, monitor->child->fd,
                                     EPOLLIN, on_pipe, monitor);
-                /* Calls and polls come first. */
+                /* The result of a poll comes first. Calls are served in turn with the pipe. */
                 if (r >= 0)
                         (void)sd_event_source_set_priority(monitor->pipe,
                                                            SD_EVENT_PRIORITY_NORMAL + 10);
