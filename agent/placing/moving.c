@@ -10,12 +10,12 @@
  * both consumers have allocations here. A move that was done before succeeds. Any other move fails
  * if the source has no claim or a pending one, or if the target has a claim. It fails beside
  * another pending move of the same source or target. It fails if both consumers have allocations on
- * this host, and if the agent must not write allocations that still belong to the source. It also
- * fails while a pending write of the claim will replace these. If the target got a claim since the
- * move began, the move fails, the claim stays with the source, and the allocations stay where they
- * are. If another writer moved the allocations, or if neither consumer has any while a caller
- * waits, only the claim moves. Without Placement, only the claim moves too. The allocations that
- * the target has elsewhere stay. */
+ * this host. If only the source has some, it fails if the agent must not write them, or while a
+ * pending write of the claim will replace them. If the target got a claim since the move began, the
+ * move fails, the claim stays with the source, and the allocations stay where they are. If another
+ * writer moved the allocations, or if neither consumer has any while a caller waits, only the claim
+ * moves. Without Placement, only the claim moves too. The allocations that the target has elsewhere
+ * stay. */
 
 #include <errno.h>
 #include <string.h>
