@@ -26,7 +26,7 @@
 #include "base/text.h"
 
 #define LOCK_NAME            "lock"
-#define STATE_FILE_MAX_BYTES (16 * 1024 * 1024) /* larger files are rejected */
+#define STATE_FILE_MAX_BYTES (16 * 1024 * 1024) /* a larger file is not read, and stays */
 
 static int write_all(int fd, const char *text, size_t n)
 {
