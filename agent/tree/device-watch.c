@@ -242,9 +242,9 @@ static const SnapshotDomain *find_guest(const Snapshot *snapshot, const char *th
         return NULL;
 }
 
-/* Logs the devices that the last update has blocked, or unblocked without holding them. A change of
- * the blocker alone is not logged. A device is blocked while a guest uses its card in another way
- * than the provider counts it (device-blocks.h). */
+/* Logs the devices that the last update has blocked, and those that it has unblocked and that are
+ * neither missing nor held. A change of the blocker alone is not logged. A device is blocked while
+ * a guest uses its card in another way than the provider counts it (device-blocks.h). */
 static void log_blocked(const DeviceLedger *ledger, const Snapshot *snapshot)
 {
         for (size_t i = 0; i < ledger->n_devices; i++) {
@@ -419,7 +419,8 @@ static int list_holdings(DeviceWatch *watch, Claims *claims)
         return 0;
 }
 
-/* Lists the members of sets that are cordoned alone, and those of left. */
+/* Lists the members of sets that are cordoned alone, and the addresses in left: devices of sets
+ * that no claim can get (tree-maker.h). */
 static int list_withheld(DeviceWatch *watch, const Cordon *cordon, const StringSet *left)
 {
         const HostConfig *host = watch->input.host;
