@@ -194,7 +194,7 @@ static AttachVerdict check_devices(const AttachInput *input, Error *reterr)
 
 /* Returns true if the agent made the claim from a guest or from allocations, and does not write its
  * allocations. A claim with a request belongs to the program that sent it, unless it has
- * CLAIM_TYPE_GUEST. A claim that a migration took over stays. */
+ * CLAIM_TYPE_GUEST. A claim that a migration took over is not replaceable. */
 static bool is_replaceable(const Claim *claim)
 {
         return claim->write_state == CLAIM_WRITE_NONE && uuid_empty(&claim->guest) &&

@@ -132,7 +132,7 @@ uint64_t device_count_named(const HostFacts *facts, const Claim *claim,
 }
 
 /* Returns the sum of all amounts of the claim that are not on the root: an upper bound for the
- * amount of its devices. */
+ * devices that the claim must have. */
 static uint64_t sum_below(const char *node, const Claim *claim)
 {
         uint64_t sum = 0;
@@ -149,8 +149,8 @@ uint64_t device_count_missing(const HostFacts *facts, const char *node, const Cl
 {
         uint64_t missing = 0;
 
-        /* This is true for most claims, and saves the search. More devices than amounts on one
-         * provider can hide a lack on another one. */
+        /* Most claims have enough devices in all, so their providers are not compared. Limit: more
+         * devices than amounts on one provider can hide a lack on another one. */
         if (sum_below(node, claim) <= count_on(facts, claim, NULL))
                 return 0;
         for (size_t i = 0; i < claim->n_allocations; i++) {
