@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Compares a claim with its guest: amounts, devices, and then cells and CPUs. Each difference adds
- * a problem, with three exceptions. Only the first difference is added of the guest CPUs, of the
+/* Compares a claim with its guest: amounts, devices, and then cells and CPUs. A difference adds a
+ * problem, unless a rule below excludes it. Only the first one is added of the guest CPUs, of the
  * other pinned host CPUs, and of each cell. A claim with allocations of another writer can have
- * more CPUs and memory than its guest. The function reconcile_check_devices() compares the devices
- * of both with those of the host. Its problems are devices that are gone, other or missing vGPU
- * types, and other devices at the addresses. A guest has up to two definitions: the one that runs,
- * and the persistent one, which its next start uses. The claim must have each mdev of either one,
- * and each PCI device that this host offers. The text of a problem contains only values that stay
- * equal while the problem lasts, because texts identify problems. Amounts of 0 in a claim are not
- * compared, because the host might not count the class. Only cells and guest CPUs of the claim's
- * layout are compared with the guest's.
+ * more CPUs and memory than its guest. Any claim can have CPUs for emulator and I/O threads. The
+ * function reconcile_check_devices() compares the devices of both with those of the host. Its
+ * problems are devices that are gone, other or missing vGPU types, and other devices at the
+ * addresses. A guest has up to two definitions: the one that runs, and the persistent one, which
+ * its next start uses. The claim must have each mdev of either one, and each PCI device that this
+ * host offers. The text of a problem contains only values that stay equal while the problem lasts,
+ * because texts identify problems. Amounts of 0 in a claim are not compared, because the host might
+ * not count the class. Only cells and guest CPUs of the claim's layout are compared with the
+ * guest's.
  *
  * Tests: tests/unit/claims/test-reconcile.c tests/unit/claims/test-follow.c */
 
