@@ -117,7 +117,8 @@ static int parse_name(const Column *column, const char *text, int *ret)
         return -EINVAL;
 }
 
-/* Stores a text by the kind of its column. Returns -EINVAL for a malformed one, or -ENOMEM. */
+/* Stores a text by the kind of its column. Returns -ENOMEM, or -EINVAL for a malformed one, for
+ * which read_text() returns -EUCLEAN. */
 static int parse_text(const Cell *cell, const char *text, void *member)
 {
         char **owned = member, *copy;

@@ -271,10 +271,10 @@ static void drop_turn(Claims *claims)
         sqlite_rollback(claims->sqlite);
 }
 
-/* Releases the write lock of the last attempt, also of the final one, if no write has ended it.
- * After CLAIM_E_RACE takes the write lock for the next attempt; in a group the group has it. If
- * false is returned, result is the outcome of the last attempt, the error of the lock, or -EBUSY
- * after CLAIM_ATTEMPTS_MAX attempts. */
+/* Releases the write lock of the attempt before this call, if no write has ended it. After
+ * CLAIM_E_RACE takes the write lock for the next attempt; in a group the group has it. If false is
+ * returned, result is the outcome of the attempt before, the error of the lock, or -EBUSY after
+ * CLAIM_ATTEMPTS_MAX attempts. */
 bool claims_attempt(ClaimAttempts *attempts, Error *reterr)
 {
         if (attempts->n > 0)

@@ -79,9 +79,9 @@ static const struct {
 
 /* Copies the claims of version 1, which have no provider and no request. They become confirmed,
  * since version 1 has no other state. They are not placed until the host's providers are known. The
- * request is that of an equal claim now. The column pci stays until the claim has devices. Rows
- * without a uuid cannot be distinguished and are not copied. If two rows have the same instance and
- * role, the one with the higher id is copied. */
+ * request is that of an equal claim now. The text of the column pci is copied, and triggers replace
+ * it when the claim gets PCI devices. Rows without a uuid cannot be distinguished and are not
+ * copied. If two rows have the same instance and role, the one with the higher id is copied. */
 static const char version_1_rows[] =
         "INSERT OR IGNORE INTO claims (id, host, node, instance_uuid, vcpus, memory_mb, disk_gb, pci,"
         "  resize_target, created_at, created_usec, state, request, placed)"
