@@ -103,8 +103,8 @@ static int finish(Ctl *ctl, int exit_code)
         return exit_code;
 }
 
-/* Sets $CREDENTIALS_DIRECTORY to the credentials of the running service, so that config_load()
- * finds the secrets, if this user can read that folder. A variable that is set already stays. */
+/* Sets $CREDENTIALS_DIRECTORY to the folder with the credentials of the running service, if this
+ * user can read it. So config_load() finds the secrets. A variable that is set already stays. */
 static void find_credentials(void)
 {
         static const char folder[] = "/run/credentials/compute-agent.service";

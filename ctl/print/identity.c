@@ -8,9 +8,9 @@
  * "adopt" and "rename" print the changes, and the verdict when they are done. "check" prints only
  * the verdict, why Placement could not be read, and the advice. Invariant: if "adopt" or "rename"
  * was rejected, the reason is printed in place of the verdict. If a rename failed, the printed
- * changes are those of the plan, and Placement can have some of them. An unknown name, uuid or
- * provider is printed in words; other unknown facts are left out. With --dry-run, "adopt" prints
- * the provider that it would adopt. */
+ * changes are those of the plan, and Placement can have some of them. An unknown name or uuid of
+ * this host, or an unknown provider, is printed in words. Other unknown facts are left out. With
+ * --dry-run, "adopt" prints the provider that it would adopt. */
 
 #include "ctl/print/identity.h"
 
@@ -33,8 +33,8 @@ static void print_line(const char *label, const char *text, CtlPage *page)
         ctl_page_field(page, LABEL_WIDTH, label, CTL_PLAIN, "%s", text);
 }
 
-/* Prints "UUID, named host1, generation 4, used by 2 consumers, changed 3min ago". Unknown parts
- * are left out. */
+/* Prints "UUID, named host1, generation 4, used by 2 consumers, changed 3min ago". An unknown
+ * number of consumers, or time of the change, is left out. */
 static void print_provider(const char *label, const json_t *provider, CtlPage *page)
 {
         json_int_t consumers = json_integer_value(json_object_get(provider, "consumers"));
