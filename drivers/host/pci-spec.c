@@ -56,8 +56,9 @@ static Regex *regex_free(Regex *regex)
 }
 DEFINE_CLEANUP(Regex *, regex_free);
 
-/* Returns true if a backslash before c means the same in Python and PCRE2. Python rejects other
- * letters. A reference with two digits or more can be an octal number in PCRE2. */
+/* Returns true if a backslash before c means the same in Python and PCRE2. Python rejects most
+ * other letters, and PCRE2 does not read "\N", "\u" and "\U" as Python does. A reference with two
+ * digits or more can be an octal number in PCRE2. */
 static bool is_known_escape(const char *c, bool in_class)
 {
         if (isdigit((unsigned char)c[0]))
@@ -435,8 +436,9 @@ static bool is_hex_text(const char *text)
         return text[strspn(text, "0123456789abcdefABCDEF")] == '\0';
 }
 
-/* Parses the object of regular expressions. Such a spec is the address of one device if it has all
- * digits of each part. Nova looks for the device of these texts in sysfs. */
+/* Parses the object of regular expressions. The spec is the address of one device (is_single) if
+ * each expression is only hexadecimal digits, as many as its part of an address has. Nova joins
+ * these texts to an address, and looks for its device in sysfs. */
 static int read_regexes(const json_t *address, PciSpec *spec, Error *reterr)
 {
         spec->is_single = true;
