@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* The cache has two sorted tables: devices by name, and domains by uuid. A poll begins with the
- * removal of marked entries. It ends with the removal of entries that it did not use, because those
- * objects are gone. A failed poll empties both tables. Only the marks have a lock; the virt thread
- * owns everything else. Memory is limited by the number of objects, and by POLL_CACHE_MARKS_MAX.
+ * removal of marked entries, and in some cases of all (poll_cache_begin()). It ends with the
+ * removal of entries that it did not use, because those objects are gone. A failed poll empties
+ * both tables. Only the marks have a lock; the virt thread owns everything else. Memory is limited
+ * by the number of objects, and by POLL_CACHE_MARKS_MAX.
  *
  * Tests: tests/unit/drivers/libvirt/test-poll-cache.c */
 
@@ -27,11 +28,12 @@ typedef struct CacheTable {
         CacheEntry **entries; /* sorted by key */
         size_t n_entries;
         size_t n_allocated;
-        /* entries survive the poll, because there are events */
+        /* false: there are no events, so each poll begins with an empty table */
         bool keep;
 } CacheTable;
 
-/* Keys of changed objects. all: the keys are unknown, so everything is marked. */
+/* Keys of changed objects. all: there were too many keys or memory was short, so everything is
+ * marked. */
 typedef struct Marks {
         StringSet keys;
         bool all;
