@@ -3,8 +3,8 @@
 /* Calculates the amounts of a host and of an inventory record, and shares amounts out over
  * providers.
  *
- * Amounts are uint64_t in the unit of their class: CPUs, MiB or GiB. Products have 128 bits, so
- * no product overflows. No total is larger than INVENTORY_MAX_AMOUNT. A share-out keeps the sum:
+ * Amounts are uint64_t in the unit of their class: CPUs, MiB or GiB. Products have 128 bits, so no
+ * product overflows. A total above INVENTORY_MAX_AMOUNT is cut to it. A share-out keeps the sum:
  * the parts add up to the amount, or the function fails.
  *
  * Tests: tests/unit/drivers/tree/test-host-amounts.c tests/unit/drivers/tree/test-cpu-plan.c */

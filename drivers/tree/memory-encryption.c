@@ -5,7 +5,7 @@
  * contexts loses its provider, if the provider belongs to the agent and the host's contexts are
  * known (knows_all()). SEV-SNP uses the contexts of SEV-ES, so a host with SEV-SNP has no contexts
  * of SEV-ES. A host of another architecture than x86_64 has no contexts. If the emulators are
- * unknown, nothing changes.
+ * unknown, nothing changes on any host.
  *
  * A context is one guest, so max_unit is 1. The providers are children of the root, with Nova's
  * names and traits.
