@@ -11,13 +11,13 @@
  * A descriptor of an IOMMU group counts for each function of the group. A path below another mount
  * of /dev ends in the same words, so only the end is compared, from "/vfio/" on. If /proc, the
  * descriptors of any process, or the mediated devices cannot be read, each function that is not
- * seen in use is unknown. A link of a card or function that is missing or cannot be read means that
- * there is none, and a missing file of SR-IOV counts as 0. A number, or vfio-dev, that cannot be
- * read makes the card or the function unreadable, and the others are still read. An unreadable
- * function that is not seen open is unknown. A card with more than 65,535 functions is unreadable,
- * too. The functions of an unreadable card are not read. Only a lack of memory ends the read of a
- * host. Limit: a handle that was received over a socket and is in no table of descriptors is not
- * seen.
+ * seen in use (open, or with mediated devices) is unknown. A link of a card or function that is
+ * missing or cannot be read means that there is none, and a missing file of SR-IOV counts as 0. A
+ * number, or vfio-dev, that cannot be read makes the card or the function unreadable, and the
+ * others are still read. An unreadable function that is not seen in use is unknown, too. A card
+ * with more than 65,535 functions is unreadable, too. The functions of an unreadable card are not
+ * read. Only a lack of memory ends the read of a host. Limit: a handle that was received over a
+ * socket and is in no table of descriptors is not seen.
  *
  * Tests: tests/unit/prepare/test-hardware.c */
 
@@ -329,7 +329,7 @@ static void set_all_closed(PrepareHost *host)
                         host->cards[i].functions[j].open = PREPARE_OPEN_NO;
 }
 
-/* Marks functions that are not seen open as unknown: those that could not be read, or all. */
+/* Marks functions that are not seen in use as unknown: those that could not be read, or all. */
 static void set_unknown(PrepareHost *host, bool all)
 {
         for (size_t i = 0; i < host->n_cards; i++)

@@ -3,9 +3,10 @@
 /* Decides about the entries of the record first, then about claims without an entry. Each call
  * returns one step. An entry gets the step that it needs if it is known that the partition is not
  * in use, and its unit has not failed since the last stamp of prepare-retry. The deactivation after
- * a failed activation does not wait for a stamp, and an adoption needs an open handle. A claim owns
- * a partition if its devices in the set are exactly those of the partition. A pending claim keeps
- * an active partition, and activates none, because Placement can still reject it.
+ * a failed activation does not wait for a stamp. Only an adoption is for a partition in use: a
+ * process has one of its devices open. A claim owns a partition if its devices in the set are
+ * exactly those of the partition. A pending claim keeps an active partition, and activates none,
+ * because Placement can still reject it.
  *
  * Tests: tests/unit/prepare/test-partition-plan.c */
 

@@ -86,7 +86,8 @@ static int run(char *const argv[], char **ret)
         if (pipe2(ends, O_CLOEXEC) < 0)
                 return -errno;
         reader = ends[0];
-        (void)fcntl(reader, F_SETFL, O_NONBLOCK); /* the end of poll() can be a signal */
+        /* A signal can end poll() without data, and read() must not block then. */
+        (void)fcntl(reader, F_SETFL, O_NONBLOCK);
         r = start(argv, ends[1], &pid);
         close(ends[1]);
         if (r < 0)
