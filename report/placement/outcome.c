@@ -2,12 +2,12 @@
 
 /* Judges answers: placement_judge() turns status and code into a ReportOutcome with a message. The
  * outcome depends on status and code, on the form of the body, and on method and path of the
- * request. The outcome never depends on the text (facts G2.12). Only the message and the flag
- * database_locked of a 500 use the text. Any body is accepted: HTML of a proxy, nothing, half of a
- * document. Each 2xx is REPORT_DONE; the session checks its body. The other functions answer
- * questions about an outcome: whether other requests would fail too, whether Placement cannot be
- * read, whether a write was done, which of two outcomes is worse. One table has most properties of
- * the outcomes.
+ * request. The outcome never depends on the text, unlike in Nova (facts G2.12). Only the message
+ * and the flag database_locked of a 500 use the text. Any body is accepted: HTML of a proxy,
+ * nothing, half of a document. Each 2xx is REPORT_DONE; the session checks its body. The other
+ * functions answer questions about an outcome: whether other requests would fail too, whether
+ * Placement cannot be read, whether a write was done, which of two outcomes is worse. One table has
+ * most properties of the outcomes.
  *
  * Tests: tests/unit/report/placement/test-outcome.c tests/unit/report/placement/test-error.c */
 
@@ -70,9 +70,10 @@ bool report_outcome_is_away(int outcome)
                outcome == REPORT_E_UNAUTHORIZED || outcome == REPORT_E_UNREADABLE;
 }
 
-/* Treats a 4xx other than 408 as a decision of the server: nothing was written. A 409 is a lack of
- * capacity unless it is REPORT_E_CONFLICT. After any other status, for example a 5xx, or no answer
- * the write can have been done. */
+/* Treats a 4xx other than 408 as a decision of the server: nothing was written. The exception is
+ * REPORT_E_CONFLICT, after which the write can have been done (REPORT_WRITTEN_RACED). Any other 409
+ * counts as a lack of capacity, its normal cause. After any other status, for example a 5xx, or no
+ * answer the write can have been done. */
 ReportWritten report_outcome_of_write(int outcome, int status)
 {
         if (outcome == REPORT_DONE)
