@@ -472,13 +472,14 @@ static int on_serve(sd_event_source *source, uint64_t usec, void *userdata)
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-/* Serves one call or step although input is left, if the last turn was BUS_READING_USEC ago and no
- * answers are being written. */
+/* Serves one call or step, or asks about unread answers, although input is left. Does nothing if
+ * the last turn was less than BUS_READING_USEC ago, or while answers are being written. */
 static void serve_if_late(BusGate *gate)
 {
         if (clock_usec(CLOCK_MONOTONIC) - gate->served_usec < BUS_READING_USEC || is_writing(gate))
                 return;
-        (void)serve_next(gate);
+        if (!serve_next(gate))
+                (void)ask_about_unread(gate);
         gate->served_usec = clock_usec(CLOCK_MONOTONIC);
 }
 
@@ -590,10 +591,8 @@ static int take_in(BusGate *gate, sd_bus_message *m, const char *name)
         if (r < 0)
                 return r;
         sd_bus_message_ref(m);
-        if (sender->is_known) {
+        if (sender->is_known)
                 arm(gate);
-                serve_if_late(gate);
-        }
         return 0;
 }
 
@@ -647,6 +646,7 @@ static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *unused)
                 refuse_late(gate, m, "The arguments are too large");
         else if (r < 0)
                 (void)sd_bus_reply_method_errno(m, r, NULL);
+        serve_if_late(gate);
         return r < 0 || !direct;
 }
 

@@ -14,7 +14,7 @@
  * fails, the waiting calls of the connection are dropped without a reply. Calls of root and of the
  * agent's own user are served as soon as they are read and their user is known. Calls of other
  * users are served when no input is left and earlier answers are written. While refusals wait, "no
- * input" means none since BUS_QUIET_USEC. While more input arrives, a newly queued call lets one
+ * input" means none since BUS_QUIET_USEC. While more input arrives, a call that was read lets one
  * call be served, at most every BUS_READING_USEC, unless earlier answers still wait to be written.
  * A long answer is made in steps, with other calls in between.
  *

@@ -236,6 +236,30 @@ static void test_unread_answers(void **state)
         assert_string_equal(fake.answers[2].to, ":a.1");
 }
 
+/* The refused calls of one user do not stop the turns of other users, although the input never
+ * ends. */
+static void test_turns_during_refused_calls(void **state)
+{
+        uint64_t end;
+        bool served = false;
+
+        call(":a.1", "Short", 0);
+        call(":b.1", "Short", 0);
+        fake_bus_run(&fake, 2, QUIET_USEC);
+        fake.n_answers = 0;
+        for (int i = 0; i < 4 * BUS_CALLS_PER_USER; i++)
+                call(":a.1", "Short", 0);
+        call(":b.1", "Short", 0);
+        end = clock_usec(CLOCK_MONOTONIC) + 4 * BUS_READING_USEC;
+        while (!served && clock_usec(CLOCK_MONOTONIC) < end) {
+                call(":a.1", "Short", 0);
+                assert_true(sd_event_run(fake.event, 0) >= 0);
+                for (size_t i = 0; i < fake.n_answers; i++)
+                        served = served || strcmp(fake.answers[i].to, ":b.1") == 0;
+        }
+        assert_true(served);
+}
+
 /* sd-bus answers introspection, and the gate limits these calls. */
 static void test_introspection_is_bounded(void **state)
 {
@@ -265,5 +289,5 @@ static void test_detaching_forgets_calls(void **state)
 
 TEST_MAIN_WITH(setup, teardown, test_root_first_and_users_in_turn, test_failures_are_answered,
                test_too_many_calls, test_size_of_arguments, test_long_answers,
-               test_callers_that_are_gone, test_unread_answers, test_introspection_is_bounded,
-               test_detaching_forgets_calls)
+               test_callers_that_are_gone, test_unread_answers, test_turns_during_refused_calls,
+               test_introspection_is_bounded, test_detaching_forgets_calls)
