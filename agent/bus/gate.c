@@ -236,6 +236,18 @@ static void note_answers(BusGate *gate, BusSender *sender, unsigned n)
                 ask_unread(gate, sender);
 }
 
+/* Counts the answer to a call. The answers of Describe() and Explain(), which can be large, count
+ * as BUS_ANSWERS_MAX, so the bus is asked before the user gets another one. */
+static void note_call(BusGate *gate, sd_bus_message *call)
+{
+        BusSender *sender = bus_call_queue_find(&gate->queue, sd_bus_message_get_sender(call));
+        const char *member = sd_bus_message_get_member(call);
+        bool is_large = strcmp(member, "Describe") == 0 || strcmp(member, "Explain") == 0;
+
+        if (sender)
+                (void)bus_call_queue_answered(&gate->queue, sender, is_large ? BUS_ANSWERS_MAX : 1);
+}
+
 /* Refusing late */
 
 /* The ring of refusals must not be empty. */
@@ -343,7 +355,8 @@ void bus_gate_begin(BusGate *gate, BusJob *job)
         arm(gate);
 }
 
-/* Makes one step of the first job. A job with more to do goes to the end of the list. */
+/* Makes one step of the first job. A job with more to do goes to the end of the list. The answer
+ * counts again when it is sent, because a report of the bus can have ended the first count. */
 static void step(BusGate *gate)
 {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
@@ -356,22 +369,11 @@ static void step(BusGate *gate)
                 return;
         }
         answer_failure(job->call, r, &error);
+        note_call(gate, job->call);
         drop_job(gate, job);
 }
 
 /* Serving in turn */
-
-/* Counts the answer before the call is served. The answers of Describe() and Explain(), which can
- * be large, count as BUS_ANSWERS_MAX, so the bus is asked before the user gets another one. */
-static void note_call(BusGate *gate, sd_bus_message *call)
-{
-        BusSender *sender = bus_call_queue_find(&gate->queue, sd_bus_message_get_sender(call));
-        const char *member = sd_bus_message_get_member(call);
-        bool is_large = strcmp(member, "Describe") == 0 || strcmp(member, "Explain") == 0;
-
-        if (sender)
-                (void)bus_call_queue_answered(&gate->queue, sender, is_large ? BUS_ANSWERS_MAX : 1);
-}
 
 /* Serves one call or one step, alternately while there are both. While a job exists, no long call
  * of an unprivileged user begins. Returns false if there was nothing to do. */

@@ -11,6 +11,7 @@
 static FakeBus fake;
 static BusGate *gate;
 static unsigned n_steps; /* steps of each long answer */
+static bool is_stuck;    /* no long answer makes progress */
 
 /* A long answer. */
 typedef struct Job {
@@ -20,7 +21,7 @@ typedef struct Job {
 
 static int step(BusJob *job, sd_bus_error *error)
 {
-        return ((Job *)job)->n_steps-- > 1                              ? 1
+        return is_stuck || ((Job *)job)->n_steps-- > 1                  ? 1
                : sd_bus_reply_method_return(job->call, "s", "long") > 0 ? 0
                                                                         : -EIO;
 }
@@ -32,7 +33,7 @@ static void free_job(BusJob *job)
 
 static bool is_long(sd_bus_message *call)
 {
-        return strcmp(sd_bus_message_get_member(call), "Long") == 0;
+        return strcmp(sd_bus_message_get_member(call), "Explain") == 0;
 }
 
 /* Answers with the uid of the caller, which shows that the gate knows it. */
@@ -196,8 +197,8 @@ static void test_long_answers(void **state)
         char text[256];
 
         n_steps = 6;
-        call(":a.1", "Long", 0);
-        call(":b.1", "Long", 0);
+        call(":a.1", "Explain", 0);
+        call(":b.1", "Explain", 0);
         call(":c.1", "Short", 0);
         call(":c.1", "Short", 0);
         fake_bus_run(&fake, 4, QUIET_USEC);
@@ -260,6 +261,26 @@ static void test_turns_during_refused_calls(void **state)
         assert_true(served);
 }
 
+/* A long answer counts also if the bus was asked about unread bytes, because of a refusal, before
+ * the answer was sent. */
+static void test_unread_long_answer(void **state)
+{
+        for (int i = 0; i < BUS_CALLS_PER_USER + 1; i++)
+                call(":a.1", "Short", 0);
+        fake_bus_run(&fake, BUS_CALLS_PER_USER, QUIET_USEC);
+        is_stuck = true;
+        call(":a.2", "Explain", 0);
+        fake_bus_run(&fake, BUS_CALLS_PER_USER + 1, 2 * BUS_REFUSAL_USEC);
+        assert_string_equal(fake.answers[BUS_CALLS_PER_USER].error, SD_BUS_ERROR_LIMITS_EXCEEDED);
+        is_stuck = false;
+        fake.unread = BUS_UNREAD_MAX + 1;
+        fake_bus_run(&fake, BUS_CALLS_PER_USER + 2, QUIET_USEC);
+        assert_string_equal(fake.answers[BUS_CALLS_PER_USER + 1].text, "long");
+        call(":a.2", "Short", 0);
+        fake_bus_run(&fake, BUS_CALLS_PER_USER + 3, QUIET_USEC);
+        assert_int_equal(fake.n_answers, BUS_CALLS_PER_USER + 2);
+}
+
 /* sd-bus answers introspection, and the gate limits these calls. */
 static void test_introspection_is_bounded(void **state)
 {
@@ -278,7 +299,7 @@ static void test_introspection_is_bounded(void **state)
 
 static void test_detaching_forgets_calls(void **state)
 {
-        call(":a.1", "Long", 0);
+        call(":a.1", "Explain", 0);
         call(":a.1", "Short", 0);
         for (int i = 0; i < 4; i++)
                 (void)sd_event_run(fake.event, 0);
@@ -290,4 +311,4 @@ static void test_detaching_forgets_calls(void **state)
 TEST_MAIN_WITH(setup, teardown, test_root_first_and_users_in_turn, test_failures_are_answered,
                test_too_many_calls, test_size_of_arguments, test_long_answers,
                test_callers_that_are_gone, test_unread_answers, test_turns_during_refused_calls,
-               test_introspection_is_bounded, test_detaching_forgets_calls)
+               test_unread_long_answer, test_introspection_is_bounded, test_detaching_forgets_calls)
