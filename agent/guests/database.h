@@ -173,8 +173,9 @@ bool claim_service_is_unread(ClaimService *service);
  * for CLAIM_EVENT_REMOVED. */
 void claim_service_touch(ClaimService *service, int64_t claim);
 
-/* Reserves a consumer for one worker at a time: a claim that was read and is not answered yet, or a
- * healer that writes the consumer or ends its claim. Returns false if another worker has it, or if
+/* Reserves a consumer for one worker at a time: a claim that was read and is not answered yet, a
+ * pending write that is being settled, or a healer that writes the consumer or ends its claim.
+ * Returns false if another worker has it, or if
  * memory is short. The worker releases it with claim_service_unlock_consumer(), which must follow
  * exactly once. The database does not know the reservation. */
 bool claim_service_lock_consumer(ClaimService *service, const Uuid *consumer);

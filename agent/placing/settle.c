@@ -6,7 +6,8 @@
  * agent/placing/decide.h then decides by the allocations that Placement has. Until then, a task
  * changes nothing in the claim database. It marks a write as sent before it sends it, and ends the
  * work in the database after a confirmation, or if there is nothing to send. After a failure the
- * work stays pending for a later round.
+ * work stays pending for a later round. A pending write waits for a healer of its consumer, whose
+ * request can remove the allocations that the task would read.
  *
  * A removal ends without a request if another writer placed the allocations again. It also ends if
  * nothing is left, or another claim of the consumer owns the allocations. But the removal waits
@@ -307,7 +308,7 @@ static int continue_removal(ClaimTask *task, Claims *claims, const HostView *vie
 
 static void settle_write(ClaimTask *task)
 {
-        claim_task_read(task, &task->consumer, &task->seen, continue_write);
+        claim_task_read_locked(task, continue_write);
 }
 
 static void settle_removal(ClaimTask *task)

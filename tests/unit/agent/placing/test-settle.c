@@ -257,7 +257,34 @@ static void test_a_round_stops_without_the_root(void **state)
         }
 }
 
+/* The claim of a guest that starts is pending while a healer removes the allocations of the guest's
+ * ended server. It is written after that, and does not count as placed by them. */
+static void test_write_waits_for_a_healer(void **state)
+{
+        const ClaimPlacing unsent = { .write_state = CLAIM_WRITE_UNSENT };
+        ClaimRequest request = { .consumer = make_uuid("i"), .consumer_type = CLAIM_TYPE_GUEST };
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        char text[256];
+        Agent agent;
+
+        agent_begin(&agent, *state, CLAIM_MODE_AUTO);
+        fake_placement_put(&request.consumer, "host VCPU=4");
+        make_request(&request.resources, "VCPU=2");
+        assert_int_equal(claims_claim(agent.fixture->claims, &request, &unsent, &claim, NULL, NULL),
+                         0);
+        agent.n_healed = 1;
+        settle(&agent);
+        fake_placement_put(&request.consumer, "");
+        while (is_owing(&agent) && sd_event_run(agent.event, USEC_PER_SEC) > 0)
+                ;
+        fake_placement_format(&request.consumer, text);
+        assert_string_equal(text, "host VCPU=2");
+        assert_false(is_owing(&agent));
+        resource_request_done(&request.resources);
+        agent_end(&agent);
+}
+
 TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown,
                 test_placed_behind_a_release, test_released_though_its_guest_lives,
-                test_replaced_in_trouble, test_evacuated_claim_is_not_written,
-                test_a_round_stops_without_the_root)
+                test_replaced_in_trouble, test_write_waits_for_a_healer,
+                test_evacuated_claim_is_not_written, test_a_round_stops_without_the_root)
