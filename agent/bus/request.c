@@ -90,6 +90,7 @@ static int read_traits(sd_bus_message *m, StringSet *set, Error *reterr)
 static int read_group(sd_bus_message *m, ResourceRequest *request, size_t *n_amounts, Error *reterr)
 {
         RequestGroup *group;
+        size_t n_groups = request->n_groups;
         const char *suffix;
         int r = sd_bus_message_read(m, "s", &suffix);
 
@@ -98,7 +99,7 @@ static int read_group(sd_bus_message *m, ResourceRequest *request, size_t *n_amo
         r = resource_request_group(request, suffix, &group, reterr);
         if (r < 0)
                 return r;
-        if (group->resources.n_items > 0)
+        if (request->n_groups == n_groups)
                 return error_setf(reterr, EINVAL, "Group \"%.70s\" is given twice", suffix);
         r = read_amounts(m, &group->resources, n_amounts, reterr);
         if (r < 0)

@@ -89,6 +89,7 @@ static void test_groups(void **state)
                 { "", "VCPU", 2, 1, 1, NULL, "x", -EINVAL, "\"x\" is not a trait" },
                 { "a b", "VCPU", 2, 1, 1, NULL, NULL, -EINVAL, "" },
                 { "", "VCPU", 2, 1, 2, NULL, NULL, -EINVAL, "Group \"\" is given twice" },
+                { "_G", "VGPU", 1, 0, 2, "HW_A", NULL, -EINVAL, "Group \"_G\" is given twice" },
                 { "", "C", 1, CLAIM_CLASSES_MAX + 1, 1, NULL, NULL, -EINVAL,
                   "A group has more than " },
         };
