@@ -48,7 +48,7 @@ static void print_help(void)
              "      --once         Run one cycle and exit, with 0 only if everything was published\n"
              "      --dry-run      Run one cycle and print the requests to Placement instead of sending them\n"
              "      --direct SOCKET\n"
-             "                     Use Placement on this Unix socket, without Keystone\n"
+             "                     With --once or --dry-run, use Placement on this Unix socket, without Keystone\n"
              "      --version      Show the version\n"
              "  -h, --help         Show this help\n"
              "\n"
@@ -98,6 +98,10 @@ static int parse_options(int argc, char *argv[], Options *options)
                 fprintf(stderr, "compute-agentd: unexpected argument \"%s\"\n", argv[optind]);
                 return -EINVAL;
         }
+        if (options->direct && options->mode == DAEMON_SERVE) {
+                fputs("compute-agentd: --direct needs --once or --dry-run\n", stderr);
+                return -EINVAL;
+        }
         return 1;
 }
 
@@ -108,7 +112,8 @@ static void on_config_warning(const char *text, void *userdata)
 
 /* Replaces endpoint, token and auth_type of [placement] by those of a Placement behind a Unix
  * socket that accepts the token "admin", and sets has_placement. The other options stay. A reload
- * does not repeat this. Returns -ENOMEM on failure; then nothing is changed. */
+ * would not repeat this, so a service cannot have it. Returns -ENOMEM on failure; then nothing is
+ * changed. */
 static int use_direct(Config *config, const char *socket)
 {
         char *endpoint = text_format("unix://%s", socket), *token = secret_copy("admin");

@@ -187,6 +187,10 @@ class TestOnce(AgentCase):
         self.assertIn('cordon.json: damaged', words)
         self.assertEqual(sorted((path.name, path.read_bytes()) for path in agent.state.iterdir()), before)
 
+    def test_direct_is_for_one_cycle(self):
+        done = self.make_agent().run('--direct', self.scratch.path / 'socket', timeout=20, code=2)
+        self.assertIn('--once or --dry-run', done.stderr)
+
     def test_a_bad_value_exits_78_with_file_line_and_key(self):
         agent = self.make_agent({'DEFAULT': {'reserved_host_memory_mb': 'lots'}})
         done = agent.run('--once', code=78)
