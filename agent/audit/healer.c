@@ -11,11 +11,10 @@
  * (report_outcome_is_fatal()), the other writes fail without a request. A write that lowers an
  * amount from this tree is refused if the consumer has a guest, or a claim that explains its
  * allocations. The consumer of a write is reserved (claim_service_lock_consumer()) until the
- * finding is done, so that the claim queue makes no claim for it and settles no pending write of it
- * at the same time. PrepareGuest() and the comparison of guests ignore the reservation, so they can
- * make a claim. Findings without a remedy, those of other consumers than the named one, and without
- * "everything" all but evacuated
- * claims, are skipped. */
+ * finding is done. Until then, the claim queue makes no claim for it and settles no pending write
+ * of it. PrepareGuest() and the comparison of guests can make a claim. Findings without a remedy,
+ * those of other consumers than the named one, and without "everything" all but evacuated claims,
+ * are skipped. */
 
 #include "agent/audit/healer.h"
 
