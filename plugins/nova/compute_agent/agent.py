@@ -74,8 +74,8 @@ def owner(answer, last_mode, missing_for, without_agent, patience):
 
     :param answer: the current answer of the agent, None without answer
     :param last_mode: the mode in the last answer, None if there was none
-    :param missing_for: seconds since the agent last said that its tree is
-        published
+    :param missing_for: seconds since the first question without a published
+        tree in the answer, 0 if there was none
     """
     mode = answer.mode if answer else last_mode
     if mode in MODES_OF_NOVA:
@@ -95,7 +95,7 @@ class Agent:
         self._clock = clock
         self._answer = None
         self._asked_at = None
-        self._published_at = clock()
+        self._missing_since = None
         self._last_mode = None
         self._last_owner = None
         # The uuids of the providers below the root that can have all
@@ -112,9 +112,15 @@ class Agent:
         answer = self._answer
         if answer:
             self._last_mode = answer.mode
-            if answer.published:
-                self._published_at = now
-        whose = owner(answer, self._last_mode, now - self._published_at,
+        # The time before the first failed question is no absence, because
+        # nova-compute can ask rarely.
+        if answer and (answer.published or answer.mode in MODES_OF_NOVA):
+            self._missing_since = None
+        elif self._missing_since is None:
+            self._missing_since = now
+        missing_for = (0 if self._missing_since is None
+                       else now - self._missing_since)
+        whose = owner(answer, self._last_mode, missing_for,
                       CONF.compute_agent.without_agent,
                       CONF.compute_agent.patience)
         if whose != self._last_owner:

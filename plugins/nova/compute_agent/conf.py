@@ -21,9 +21,10 @@ opts = [
         default=600,
         min=0,
         help='The time in seconds for which the tree stays unchanged while '
-             'compute-agent does not answer. Used with '
-             '``without_agent = nova``. It must be longer than an upgrade of '
-             'the agent and a start of the host.'),
+             'compute-agent does not answer, from the first unanswered '
+             'question of nova-compute. Used with ``without_agent = nova``. It '
+             'must be longer than an upgrade of the agent and a start of the '
+             'host.'),
     cfg.IntOpt(
         'timeout',
         default=5,

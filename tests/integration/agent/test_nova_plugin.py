@@ -86,6 +86,18 @@ class TestOwner(OptionsCase):
         self.assertFalse(fake.says('beside'))
         self.assertFalse(fake.says(None), 'what it said last holds')
 
+    def test_time_without_a_question_is_no_absence(self):
+        self.set_options(without_agent='nova', patience=600)
+        for answer in (('top', True), ('beside',)):
+            fake = FakeAgent()
+            fake.says(*answer)
+            fake.now += 3600
+            self.assertTrue(fake.says('top', False))
+            fake.now += 597
+            self.assertTrue(fake.says(None))
+            fake.now += 1
+            self.assertFalse(fake.says(None))
+
     def test_busctl_that_fails_raises_nothing(self):
         for error in (OSError('no busctl'), processutils.ProcessExecutionError('no agent')):
             with mock.patch.object(processutils, 'execute', side_effect=error):
