@@ -49,6 +49,9 @@ CALL_LIMIT = 30
 # The trait of PCI devices that Nova manages in Placement.
 NOVAS_PCI = 'COMPUTE_MANAGED_PCI_DEVICE'
 
+# The trait of a disabled compute service, and of a host with a cordon.
+DISABLED = 'COMPUTE_STATUS_DISABLED'
+
 # Each server has this class. If its inventory is below the root, a server can
 # have no allocation at the root.
 EVERY_SERVERS_CLASS = 'MEMORY_MB'
@@ -101,6 +104,9 @@ class Agent:
         # The uuids of the providers below the root that can have all
         # allocations of a server. provider_tree() updates them.
         self.cells = ()
+        # The uuid of the root if it has the trait DISABLED without a cordon.
+        # provider_tree() updates it.
+        self.disabled_root = None
 
     def owns_tree(self):
         """Returns whether the agent owns the tree of this host in
@@ -154,6 +160,7 @@ class Agent:
 
         :param root: the uuid that the provider of the host must have
         """
+        self.disabled_root = None
         return self._read_tree(root)
 
     def any_tree(self):
@@ -178,6 +185,11 @@ class Agent:
                 return None
             tree = _tree(document['providers'])
             self.cells = _cells(tree, root)
+            cordoned = any(provider['cordoned']
+                           for provider in document['providers']
+                           if provider['uuid'] == root)
+            if DISABLED in tree.data(root).traits and not cordoned:
+                self.disabled_root = root
             return tree
         except (KeyError, TypeError, ValueError) as e:
             if out is not None:

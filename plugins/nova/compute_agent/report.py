@@ -9,9 +9,11 @@ whole tree and all allocations in each period, and write nothing.
 
 import copy
 
+from keystoneauth1 import exceptions as ks_exc
 from oslo_log import log as logging
 
 import nova.conf
+from nova import exception
 from nova.scheduler.client import report
 from nova.virt.compute_agent import agent
 
@@ -67,18 +69,36 @@ class ReportClientMixin:
         return read
 
     def update_from_provider_tree(self, context, new_tree, allocations=None):
-        # The tree itself is not written. Only changed allocations are, which
-        # come from the PCI tracker.
+        # The tree itself is not written, except for the trait of a service
+        # that is enabled again. Changed allocations come from the PCI tracker.
         if not self.agent.owns_tree():
             super().update_from_provider_tree(
                 context, new_tree, allocations=allocations)
             return
         LOG.debug('compute-agent publishes the provider tree of this host.')
+        # The resource tracker has removed the trait if the service is enabled.
+        root = self.agent.disabled_root
+        if root and agent.DISABLED not in new_tree.data(root).traits:
+            self._remove_disabled(context, root)
         changed = {consumer: held
                    for consumer, held in (allocations or {}).items()
                    if held != self.known_allocations.get(consumer)}
         if changed:
             self._add_devices(context, changed)
+
+    def _remove_disabled(self, context, root):
+        """Removes the trait of a disabled service, which Nova's API does not
+        do while nova-compute is down. The next period repeats a failure."""
+        try:
+            read = self.get_provider_traits(context, root)
+            # Nova writes what differs from its cache, which can be older.
+            self._provider_tree.update_traits(root, read.traits)
+            self.set_traits_for_provider(
+                context, root, read.traits - {agent.DISABLED},
+                generation=read.generation)
+        except (exception.NovaException, ks_exc.ClientException) as e:
+            LOG.warning('Cannot remove %s from this enabled host. The next '
+                        'period retries: %s', agent.DISABLED, e)
 
     def _add_devices(self, context, allocations):
         """Writes the devices that the PCI tracker added. It adds them in each

@@ -23,6 +23,7 @@ from nova.virt.compute_agent import agent, driver, report  # noqa: E402
 
 ROOT = '5b0c8f57-9d0f-4a38-8d0d-7e1d2f1f6c11'
 CELL = '5b0c8f57-9d0f-4a38-8d0d-7e1d2f1f6c12'
+DISABLED = 'COMPUTE_STATUS_DISABLED'
 INVENTORY = {'total': 8, 'reserved': 0, 'min_unit': 1, 'max_unit': 8, 'step_size': 1, 'allocation_ratio': 4.0}
 
 
@@ -30,9 +31,9 @@ def document(cell_class='HUGE'):
     """Returns the document "tree" of a host with one cell. The cell has an inventory of cell_class."""
     told = {**INVENTORY, 'capacity': 32, 'used': 1}
     return {'format': 'compute-agent-tree/1', 'node': 'host', 'root': ROOT, 'providers': [
-        {'uuid': ROOT, 'name': 'host', 'parent': None, 'traits': ['COMPUTE_NODE'], 'aggregates': [CELL],
+        {'uuid': ROOT, 'name': 'host', 'parent': None, 'traits': ['COMPUTE_NODE'], 'aggregates': [CELL], 'cordoned': False,
          'inventories': {'DISK_GB': told}},
-        {'uuid': CELL, 'name': 'host_NUMA0', 'parent': ROOT, 'traits': [], 'aggregates': [],
+        {'uuid': CELL, 'name': 'host_NUMA0', 'parent': ROOT, 'traits': [], 'aggregates': [], 'cordoned': False,
          'inventories': {cell_class: told}}]}
 
 
@@ -149,6 +150,48 @@ class TestReportClient(OptionsCase):
         tree.update_traits('host', ['COMPUTE_STATUS_DISABLED'])
         self.client.update_from_provider_tree(None, tree)
         self.assertEqual(self.n_asked(), 0)
+
+    def sync_status(self, had, cordoned=False, disabled=False, read=None):
+        """Runs an update of the resource tracker. had: whether the agent's tree has the trait of a disabled service. disabled: whether
+        the service is. read: the traits in Placement. Returns the writes, as the arguments of put()."""
+        self.client._provider_tree = provider_tree.ProviderTree()
+        self.client._provider_tree.new_root('host', ROOT)
+        self.client._provider_tree.update_traits(ROOT, ['COMPUTE_NODE'])
+        told = document()
+        told['providers'][0].update(traits=['COMPUTE_NODE'] + [DISABLED] * had, cordoned=cordoned)
+        self.agent.answers['call'] = json.dumps({'type': 's', 'data': [json.dumps(told)]})
+        self.assertTrue(self.agent.says('top', True))
+        tree = self.client.get_provider_tree_and_ensure_root(None, ROOT, name='host')
+        tree.update_traits(ROOT, ['COMPUTE_NODE'] + [DISABLED] * disabled)
+        self.asked['put'].reset_mock()
+        self.asked['get'].return_value = mock.Mock(status_code=200, json=lambda: {
+            'traits': read or ['COMPUTE_NODE', DISABLED], 'resource_provider_generation': 7})
+        with mock.patch.object(self.client, '_ensure_traits'):
+            self.client.update_from_provider_tree(mock.Mock(global_id=None), tree)
+        return [call.args for call in self.asked['put'].call_args_list]
+
+    def test_the_trait_of_a_service_that_was_enabled_while_it_was_down_is_removed(self):
+        self.asked['put'].return_value = mock.Mock(status_code=200, json=lambda: {
+            'traits': ['COMPUTE_NODE'], 'resource_provider_generation': 8})
+        written = ('/resource_providers/%s/traits' % ROOT, {'resource_provider_generation': 7, 'traits': ['COMPUTE_NODE']})
+        self.assertEqual(self.sync_status(had=True), [written])
+        self.assertEqual(self.sync_status(had=True, read=['COMPUTE_NODE']), [], 'it is gone already')
+        self.assertEqual(self.sync_status(had=True, cordoned=True), [], 'the trait is the cordon')
+        self.asked['get'].reset_mock()
+        self.assertEqual(self.sync_status(had=True, disabled=True), [])
+        self.assertEqual(self.sync_status(had=False), [])
+        self.assertEqual(self.sync_status(had=False, disabled=True), [], 'Nova refuses the host anyway')
+        self.asked['get'].assert_not_called()
+
+    def test_a_failed_removal_of_the_trait_does_not_fail_the_update(self):
+        self.asked['put'].return_value = mock.Mock(status_code=409, text='conflict')
+        for _ in range(2):
+            self.assertEqual(len(self.sync_status(had=True)), 1)
+        self.agent.answers['call'] = None
+        self.client.get_provider_tree_and_ensure_root(None, ROOT, name='host')
+        self.asked['put'].reset_mock()
+        self.client.update_from_provider_tree(None, self.client._provider_tree)
+        self.asked['put'].assert_not_called()
 
     def test_the_agent_of_the_last_driver_counts(self):
         self.client._provider_tree.new_root('host', ROOT)
