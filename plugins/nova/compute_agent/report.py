@@ -36,6 +36,9 @@ class ReportClientMixin:
         if cached and cached.exists(rp_uuid) and self.agent.owns_tree():
             tree = self.agent.provider_tree(rp_uuid)
             if tree is not None:
+                # Nova does not see the agent's changes. It must read the tree
+                # again before it uses its own.
+                self._association_refresh_time.clear()
                 return tree
         return agent.hide_from_pci_tracker(
             super().get_provider_tree_and_ensure_root(

@@ -193,6 +193,21 @@ class TestReportClient(OptionsCase):
         self.client.update_from_provider_tree(None, self.client._provider_tree)
         self.asked['put'].assert_not_called()
 
+    def test_nova_reads_the_tree_again_after_the_agent_owned_it(self):
+        nova_report.CONF.set_override('resource_provider_association_refresh', 0, group='compute')
+        self.addCleanup(nova_report.CONF.clear_override, 'resource_provider_association_refresh', group='compute')
+        ensure = nova_report.SchedulerReportClient._ensure_resource_provider
+        self.asked['_ensure_resource_provider'].side_effect = lambda *args, **kwargs: ensure(self.client, *args, **kwargs)
+        self.asked['get_providers_in_tree'].return_value = [{'uuid': ROOT, 'name': 'host', 'generation': 1, 'parent_provider_uuid': None}]
+
+        def refresh(_context, uuid, force):
+            self.client._association_refresh_time[uuid] = 1
+        with mock.patch.object(self.client, '_refresh_associations', side_effect=refresh):
+            for mode, n_reads in (('top', 1), ('top', 1), ('beside', 2), ('beside', 2), ('top', 2), ('beside', 3)):
+                self.agent.says(mode, mode == 'top')
+                self.client.get_provider_tree_and_ensure_root(None, ROOT, name='host')
+                self.assertEqual(self.asked['get_providers_in_tree'].call_count, n_reads, mode)
+
     def test_the_agent_of_the_last_driver_counts(self):
         self.client._provider_tree.new_root('host', ROOT)
         last = FakeAgent()
