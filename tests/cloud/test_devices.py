@@ -186,10 +186,18 @@ class TestDevicesOnOneHost(DevicesCase):
         # Nova ends servers that are built before this line.
         wait_until(lambda: 'The owner of the providers of this host' in self.host.compute.log[before:], SECONDS, 'nova-compute to be ready')
 
-    def test_a_server_of_before_gets_its_devices_at_the_next_hard_reboot(self):
+    def test_a_class_that_is_not_listed(self):
+        """The server is refused, or gets its devices at the next hard reboot if the agent was away."""
         self.restart_compute(CARD)
+        refused = self.cloud.create('vm', 'vgpu')
+        self.cloud.wait_status(refused, 'ERROR')
+        self.assertIn('[compute_agent] devices of nova.conf does not list ' + VGPU, self.host.compute.log)
+        self.cloud.delete(refused)
+        self.addCleanup(self.host.agent.start)
+        self.host.agent.kill()
         server = self.boot(flavor='vgpu')
         self.assertEqual(self.attached(server), [])
+        self.host.agent.start()
         self.restart_compute('%s, %s' % (CARD, VGPU))
         self.cloud.act(server, 'reboot', {'type': 'HARD'}, 'ACTIVE')
         self.agree({server: (self.host, {**FLAVOR, VGPU: 1})})

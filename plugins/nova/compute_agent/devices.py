@@ -16,6 +16,11 @@ from nova.virt.libvirt import config as vconfig
 # The form of Nova's extra specs with resources, for example
 # resources1:CUSTOM_NIC.
 RESOURCES = re.compile(r'resources(?:[a-zA-Z0-9_-]{1,64})?:(?P<name>.+)')
+# The name of the agent's provider of a device: the name of the host, and the
+# PCI address, libvirt's name or the name of the set.
+DEVICE_PROVIDER = re.compile(
+    r'.+_(?:[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]|'
+    r'pci_[0-9a-f]{4}_[0-9a-f]{2}_[0-9a-f]{2}_[0-7]|shapes_.+)', re.IGNORECASE)
 RESOURCE_CLASS = re.compile(r'[A-Z0-9_]+')
 # Classes that Nova gives to guests as amounts, not as devices.
 AMOUNTS = frozenset([
@@ -23,12 +28,13 @@ AMOUNTS = frozenset([
     'NET_BW_EGR_KILOBIT_PER_SEC', 'NET_BW_IGR_KILOBIT_PER_SEC'])
 
 
-def requested(flavor, classes):
-    """Returns the classes of the list that the flavor requests, sorted."""
+def requested(flavor, classes=None):
+    """Returns the classes of the list that the flavor requests, sorted.
+    Without a list: all classes with a key "resources"."""
     found = set()
     for key, value in (flavor.extra_specs or {}).items():
         match = RESOURCES.fullmatch(key)
-        if (match and match['name'] in classes and
+        if (match and (classes is None or match['name'] in classes) and
                 str(value).strip().isdigit() and int(value) > 0):
             found.add(match['name'])
     return sorted(found)
@@ -106,6 +112,13 @@ def provider_addresses(tree, classes):
             if name in provider.inventory and is_address(address):
                 found[address] = name
     return found
+
+
+def counted(tree):
+    """Returns the classes that the providers of devices have, as a set."""
+    return {name for uuid in tree.get_provider_uuids()
+            if DEVICE_PROVIDER.fullmatch(tree.data(uuid).name)
+            for name in tree.data(uuid).inventory}
 
 
 def is_address(text):

@@ -131,9 +131,10 @@ class DevicesMixin:
         """
         classes = devices.requested(
             instance.flavor, CONF.compute_agent.devices)
-        if not classes:
-            return []
         try:
+            self._refuse_unlisted(instance)
+            if not classes:
+                return []
             found = self._compute_agent.claimed_devices(
                 instance.uuid, classes)
             for device in found:
@@ -142,6 +143,25 @@ class DevicesMixin:
             LOG.error('%s', e.format_message(), instance=instance)
             raise
         return found
+
+    def _refuse_unlisted(self, instance):
+        """Refuses a server with devices that Nova does not know and that are
+        not in ``[compute_agent] devices``. It would start without them. If the
+        agent does not answer now, nothing is refused."""
+        others = set(devices.requested(instance.flavor)).difference(
+            devices.AMOUNTS, CONF.compute_agent.devices,
+            devices.pci_classes(CONF.pci.device_spec, CONF.pci.alias),
+            self.mdev_classes if CONF.devices.enabled_mdev_types else ())
+        if not others or not self._compute_agent.owns_tree():
+            return
+        tree = self._compute_agent.any_tree()
+        unlisted = others & devices.counted(tree) if tree else ()
+        if unlisted:
+            raise agent.DevicesUnavailable(
+                reason='[compute_agent] devices of nova.conf does not list '
+                       '%s. Add it and restart nova-compute, or remove it '
+                       'from compute-agent.conf.' %
+                       ', '.join(sorted(unlisted)))
 
     def _check_device(self, device):
         """Refuses a device that Nova can give to another server."""

@@ -177,6 +177,7 @@ class TestDriver(OptionsCase):
         self.set_options(devices=['CUSTOM_CARD', 'CUSTOM_VGPU'])
         self.driver = driver.LibvirtDriver.__new__(driver.LibvirtDriver)
         self.driver._compute_agent = FakeCalls(document(CARD, VGPU))
+        self.driver.mdev_classes = {'VGPU'}
         self.server = objects.Instance(uuid=SERVER, flavor=flavor(resources__CUSTOM_CARD='1', resources__CUSTOM_VGPU='1'))
         self.other = objects.Instance(uuid=SERVER, flavor=flavor())
 
@@ -212,6 +213,45 @@ class TestDriver(OptionsCase):
         with self.assertRaises(agent.DevicesUnavailable) as caught:
             self.made(self.server)
         self.assertIn('[devices] enabled_mdev_types', caught.exception.format_message())
+
+    def give_tree(self, **classes):
+        """Gives the driver an agent in "top". classes: {end of the name of a provider: class}."""
+        tree = provider_tree.ProviderTree()
+        root = tree.new_root('host', SERVER)
+        tree.update_inventory(root, {'CUSTOM_LICENCE': {'total': 1}})
+        for end, name in classes.items():
+            tree.update_inventory(tree.new_child('host_' + end, root), {name: {'total': 1}})
+        fake = self.driver._compute_agent
+        fake._ask = lambda: agent.Answer('top', True)
+        fake.any_tree = mock.Mock(return_value=tree)
+        return fake
+
+    def test_devices_that_are_not_listed_are_refused(self):
+        fake = self.give_tree(**{'0000:81:00.0': 'CUSTOM_A100', 'pci_0000_41_00_0': 'VGPU', 'shapes_nvswitch': 'CUSTOM_H100',
+                                 'NUMA0': 'CUSTOM_HUGEPAGES_2M'})
+        for name in ('CUSTOM_A100', 'VGPU', 'CUSTOM_H100'):
+            server = objects.Instance(uuid=SERVER, flavor=flavor(**{'resources__' + name: '1', 'resources__CUSTOM_CARD': '1'}))
+            with self.assertRaises(agent.DevicesUnavailable) as caught:
+                self.made(server)
+            self.assertIn('[compute_agent] devices of nova.conf does not list %s. Add it' % name, caught.exception.format_message())
+        self.assertEqual(fake.calls, [])
+        vgpu = objects.Instance(uuid=SERVER, flavor=flavor(resources__VGPU='1'))
+        fake._ask, fake._asked_at = lambda: agent.Answer('beside', False), None
+        self.assertEqual(self.made(vgpu), [], 'the tree is Nova\'s')
+        fake._ask, fake._asked_at = lambda: agent.Answer('top', True), None
+        self.set_options('devices', enabled_mdev_types=['nvidia-36'])
+        self.assertEqual(self.made(vgpu), [])
+        fake.any_tree.return_value = None
+        self.assertEqual(self.made(server=objects.Instance(uuid=SERVER, flavor=flavor(resources__CUSTOM_A100='1'))), [])
+
+    def test_other_classes_are_amounts(self):
+        fake = self.give_tree(**{'0000:41:00.0': 'CUSTOM_CARD', '0000:81:00.0': 'CUSTOM_MINE', 'NUMA0': 'CUSTOM_HUGEPAGES_2M'})
+        self.set_options('pci', device_spec=['{"vendor_id": "10de", "product_id": "1eb8", "resource_class": "mine"}'])
+        self.assertEqual(self.made(objects.Instance(uuid=SERVER, flavor=flavor(
+            resources__CUSTOM_LICENCE='1', resources__CUSTOM_HUGEPAGES_2M='32'))), [])
+        fake.any_tree.reset_mock()
+        self.assertEqual(self.made(objects.Instance(uuid=SERVER, flavor=flavor(resources__VCPU='2', resources__CUSTOM_MINE='1'))), [])
+        fake.any_tree.assert_not_called()
 
     def test_hard_reboot_asks_before_the_guest_ends(self):
         self.driver._compute_agent = FakeCalls(('org.computeagent.Agent1.Error.Unavailable', 'gone'))
