@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Servers change through Nova's API while the agent, nova-compute or Placement is down."""
 
+import time
+
 from tests.cloud.case import FLAVOR, LARGER, SECONDS, CloudCase
+from tests.env.scratch import wait_until
+
+TRAIT = 'COMPUTE_STATUS_DISABLED'
 
 
 class TestOutages(CloudCase):
@@ -63,6 +68,29 @@ class TestOutages(CloudCase):
         self.host.force_down(False)
         self.host.start_compute()
         self.agree(self.here(other))
+
+    def test_the_service_is_enabled_while_nova_compute_is_down(self):
+        """Nova's API leaves the trait to nova-compute then. The trait of a cordon stays."""
+        def is_disabled():
+            return TRAIT in self.cloud.placement.tree(self.host.agent.root())[self.host.agent.root()]['traits']
+        self.addCleanup(self.host.enable, True)
+        self.addCleanup(self.host.agent.ctl, 'uncordon', check=False)
+        self.host.enable(False)
+        wait_until(is_disabled, SECONDS, 'the trait')
+        self.host.compute.kill()
+        self.host.force_down(True)
+        self.host.enable(True)
+        self.assertTrue(is_disabled())
+        self.host.force_down(False)
+        self.host.start_compute()
+        wait_until(lambda: not is_disabled(), SECONDS, 'the trait to go')
+        self.host.agent.ctl('cordon')
+        time.sleep(12)  # two periods of nova-compute
+        self.host.agent.ctl('sync')
+        self.assertTrue(is_disabled())
+        self.assertEqual(self.host.agent.status()['second_reporter'], '')
+        self.host.agent.ctl('uncordon')
+        self.agree(self.here(self.boot()))
 
     def test_placement_is_down_and_the_root_has_nothing_of_the_server(self):
         deleted = self.boot('deleted')

@@ -265,6 +265,10 @@ class Hypervisor:
         """Forces Nova to regard nova-compute as down, or ends this. Returns the Answer."""
         return self.cloud.nova('PUT', '/os-services/' + self._services()[0]['id'], {'forced_down': whether})
 
+    def enable(self, whether):
+        """Enables or disables the compute service, as an operator does."""
+        return self.cloud.nova('PUT', '/os-services/' + self._services()[0]['id'], {'status': 'enabled' if whether else 'disabled'})
+
     def wait_hypervisor(self, seconds=_SECONDS):
         """Returns when Nova has the compute node of this host, has mapped it to its cell, and knows its usage. The scheduler ignores the
         host before that."""
