@@ -185,7 +185,7 @@ class Agent:
                 return None
             tree = _tree(document['providers'])
             self.cells = _cells(tree, root)
-            cordoned = any(provider['cordoned']
+            cordoned = any(provider.get('cordoned')
                            for provider in document['providers']
                            if provider['uuid'] == root)
             if DISABLED in tree.data(root).traits and not cordoned:
