@@ -125,12 +125,18 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 /* The methods: begin() requests a cycle or fails, and the callback answers when the cycle has
  * ended. */
 
-/* Answers Sync() and SyncFull() with the error of the cycle, "" after success. */
+/* Answers Sync() and SyncFull() with the error of the cycle, "" after success. Beside nova-compute,
+ * an unread part of the host is no error of the cycle, but the caller gets it. A needed reshape is
+ * none there: it is Nova's. */
 static void on_synced(Tracker *tracker, const Error *error, void *userdata)
 {
+        const TrackerStatus *status = tracker_view(tracker).status;
         Waiting *waiting = userdata;
+        Error why = *error;
 
-        (void)sd_bus_reply_method_return(waiting->call, "s", error->text);
+        if (!why.code && status->sync_state == SYNC_LEFT_TO_NOVA)
+                tracker_status_copy_unread(status, &why);
+        (void)sd_bus_reply_method_return(waiting->call, "s", why.text);
         end(waiting);
 }
 

@@ -681,8 +681,7 @@ static int begin_reserve(Tracker *tracker, Error *reterr)
         return reporter_publish(tracker->reporter, tree, NULL, on_published, tracker);
 }
 
-/* Counts the requests that would make the tree of nova-compute equal to the tree of the agent. An
- * unread part of the host is an error of the cycle. A needed reshape is not: it is Nova's. */
+/* Counts the requests that would make the tree of nova-compute equal to the tree of the agent. */
 static int done_reserve(Tracker *tracker, Error *reterr)
 {
         _cleanup_(plan_freep) Plan *plan = NULL;
@@ -692,7 +691,6 @@ static int done_reserve(Tracker *tracker, Error *reterr)
                 return r;
         keep_tree(tracker);
         tracker_status_note_left(&tracker->status, plan->n_steps);
-        tracker_status_copy_unread(&tracker->status, &tracker->cycle.error);
         note_yields(tracker);
         return 0;
 }

@@ -91,10 +91,12 @@ class TestObserve(NovaCase):
         self.set_nova(agent, 'none')
         self.assertEqual(len(self.sends(mark)), 2, self.sends(mark))
 
-    def test_a_part_of_the_host_that_is_unread_fails_the_sync(self):
+    def test_a_part_of_the_host_that_is_unread_fails_the_sync_alone(self):
         agent = self.start_published()
-        self.set_nova(agent, 'observe', libvirt={'images_type': 'rbd', 'images_rbd_pool': 'none', 'images_rbd_ceph_conf': '/nonexistent'})
+        self.set_nova(agent, 'beside', libvirt={'images_type': 'rbd', 'images_rbd_pool': 'none', 'images_rbd_ceph_conf': '/nonexistent'})
         self.assertIn('images_type = rbd', self.refused(agent, 'sync'))
+        self.assertEqual(agent.run('--dry-run').returncode, 0)
+        agent.ctl('cordon', '0000:c1:00.0')
 
     def test_a_reshape_is_shown_and_not_done(self):
         agent = self.start_published()
