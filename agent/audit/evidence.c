@@ -232,8 +232,8 @@ static int add_guest(AuditEvidence *evidence, const Uuid *uuid, const Claim *cla
         return add_key(&evidence->resized, consumer, &size);
 }
 
-/* Adds the size of an ended claim of a guest that is here in another size, because its migration
- * can have the old size. */
+/* Adds the size of an ended claim to "resized" if its guest is here in another size now, because
+ * its migration can have the old size. */
 static int add_former_size(AuditEvidence *evidence, const Claim *ended)
 {
         const Consumer *consumer = find_consumer(evidence, &ended->consumer);
@@ -315,7 +315,8 @@ bool audit_may_be_moving(const AuditEvidence *evidence, const Consumer *consumer
         return has_key(&evidence->loose_sizes, consumer, &wanted);
 }
 
-/* Makes the index, before the first thing is added. */
+/* Makes the index of claims and guests (claims/guest-index.h), before the first thing is added. Its
+ * consumers are stored later (add_consumer()). */
 static int begin(AuditEvidence *evidence)
 {
         const AuditInput *input = evidence->input;
@@ -331,7 +332,7 @@ static int begin(AuditEvidence *evidence)
         return guest_index_make(&evidence->index);
 }
 
-/* Stores a consumer for guest_index_place(). */
+/* Stores a consumer among those of the index, so that guest_index_place() finds its place. */
 static int add_consumer(AuditEvidence *evidence, size_t i)
 {
         const Consumer *consumer = evidence->input->consumers->consumers[i];
@@ -428,8 +429,9 @@ static const Event *find_newest(const EventList *history, const Uuid *consumer)
         return NULL;
 }
 
-/* Returns true if the event shows the end of a server. The end of a claim that expired, was resized
- * or was given up by this program does not. */
+/* Returns true if the event shows the end of a server: the end of a claim for a caller (the
+ * author), or because its guest was gone. Other ends do not, for example after an expiry or a
+ * resize. */
 static bool is_end(const Event *event)
 {
         return strcmp(event->kind, EVENT_RELEASED) == 0 &&
