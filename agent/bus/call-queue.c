@@ -165,7 +165,8 @@ static bool is_within(const BusCallQueue *queue, const BusSender *sender, size_t
 
         if (sender->is_privileged)
                 return true;
-        /* The user can be root, and the calls of others must not refuse it. */
+        /* A small first call is always within the limits while its user is unknown. The user can be
+         * root, and waiting calls of other senders must not cause a refusal of root. */
         if (!sender->is_known && sender->n_calls == 0 && size <= BUS_CALL_FIRST_SIZE)
                 return true;
         waiting = count(queue, sender);
