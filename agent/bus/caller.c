@@ -171,7 +171,8 @@ static void withdraw(const Question *question)
                                        "CancelCheckAuthorization", NULL, NULL, "s", id);
 }
 
-/* Runs the handler. Answers with its error, or with the refusal, and frees the question. */
+/* Runs the handler if the call is allowed. Answers with its error, or with the refusal, and frees
+ * the question. */
 static int on_verdict(sd_bus_message *reply, void *userdata, sd_bus_error *unused)
 {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
