@@ -64,13 +64,14 @@ static void set_text(BusDocumentText *text, char *made)
         text->is_old = false;
 }
 
-/* Returns true once if a signal is due, and resets the marks. */
+/* Returns true once if a signal is due and the text differs, and resets both marks. A reader to
+ * whom a signal is due, but whose text is equal, becomes a reader of the current text. */
 static bool take_signal(BusDocumentText *text)
 {
         bool due = text->is_due && text->differs;
 
-        /* The text is equal, so its reader has the current text. The next change makes a signal
-         * due. */
+        /* After an equal text the reader needs no signal. With is_read, the next change makes one
+         * due again. */
         text->is_read = text->is_read || (text->is_due && !due);
         text->is_due = text->differs = false;
         return due;
@@ -319,7 +320,8 @@ static const char *find_withheld(const LedgerDevice *const *list, size_t n, cons
         return "";
 }
 
-/* Adds the addresses of its devices to the provider of a set. Other providers have none. */
+/* Adds the addresses of the devices of a set of devices ([device_shapes NAME]), if the item is the
+ * provider of the set. */
 static int add_devices(json_t *item, const Provider *root, const HostConfig *host)
 {
         const char *name = json_string_value(json_object_get(item, "name")), *address;
@@ -344,8 +346,8 @@ static int add_devices(json_t *item, const Provider *root, const HostConfig *hos
         return 0;
 }
 
-/* Adds to each provider whether a cordon covers it, whether its device is withheld, and the devices
- * of a set. */
+/* Adds to each provider whether a cordon covers it, and whether its device is withheld. Adds the
+ * devices to the provider of a set of devices. */
 static int add_marks(json_t *document, const ProviderTree *tree, const BusConfig *config)
 {
         json_t *providers = json_object_get(document, "providers"), *item;
@@ -771,7 +773,9 @@ static void note_facts(BusDocuments *documents)
         documents->facts_sum = sum;
 }
 
-/* Compares the state of the tracker, like bus_documents_look(). */
+/* Compares the state of the tracker with its last state, and notes the documents that might have
+ * changed. It does not make "status" count the pending writes again, as bus_documents_look()
+ * does. */
 static void look(BusDocuments *documents)
 {
         static const BusDocument of_cycle[] = { BUS_TREE, BUS_PROBLEMS, BUS_PLAN, BUS_AUDIT,
