@@ -5,10 +5,10 @@
  * rejected credential, and another number of differences from nova-compute's tree, are logged
  * nevertheless. A change to pending or standalone is not logged. A change to synced is logged only
  * after an outage, or if the state was stale since it was last synced. Unread parts of the host are
- * logged when they are new. A stale state after a publication is not logged beside its reason. So a
- * failure that repeats without another state in between is logged once. phases.c calls the note
- * functions; tracker-tree.c itself notes and logs the results of making a tree. The status is plain
- * data, which other modules read through tracker_view().
+ * logged when they are new. If a publication leaves the state stale, only the reason is logged, and
+ * not the state. So a failure that repeats without another state in between is logged once.
+ * phases.c calls the note functions; tracker-tree.c itself notes and logs the results of making a
+ * tree. The status is plain data, which other modules read through tracker_view().
  *
  * Tests: tests/unit/agent/cycle/test-tracker.c tests/unit/agent/cycle/test-verdict.c */
 
