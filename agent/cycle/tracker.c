@@ -8,12 +8,13 @@
  *
  * Invariants: a cycle that is requested while another one runs begins after it. Each waiter is
  * called once, unless it is cancelled or the tracker is freed: at the end of such a cycle, or with
- * an error by on_late() or tracker_dismiss(). The cycle timer is armed only in CYCLE_IDLE. A file
- * of a warm start is used unless a full read of Placement is due. The report client then begins
- * with the saved mirror, and the time of the next full read is set. If WarmStart.is_audited is set
- * too, the first audit is skipped, and so is the read of allocations that the last process knew.
- * Both are required after all if Placement differs from the mirror. An audit counts as clean only
- * if it had no error, found nothing, and is newer than the claim database. */
+ * an error by on_late() or tracker_dismiss(). A waiter for a publication is not called by a cycle
+ * that puts it off. The cycle timer is armed only in CYCLE_IDLE. A valid file of a warm start is
+ * used unless a full read of Placement is due. The report client then begins with the saved mirror,
+ * and the time of the next full read is set. If WarmStart.is_audited is set too, the first audit is
+ * skipped, and so is the read of allocations that the last process knew. Both are required after
+ * all if Placement differs from the mirror. An audit counts as clean only if it had no error, found
+ * nothing, and is newer than the claim database. */
 
 #include <errno.h>
 #include <string.h>
@@ -38,7 +39,8 @@ static int on_cycle_timer(sd_event_source *source, uint64_t usec, void *userdata
         return 0;
 }
 
-/* Ends CYCLE_END, which begin_soon() in phases.c began. */
+/* Ends CYCLE_END, the pause in which the main loop serves the calls that have arrived. begin_soon()
+ * in phases.c began it. */
 static int on_soon(sd_event_source *source, uint64_t usec, void *userdata)
 {
         tracker_end_phase(userdata, 0, NULL);
@@ -73,8 +75,8 @@ static int add_timers(Tracker *tracker)
         if (r >= 0)
                 r = sd_event_add_time(tracker->event, &tracker->soon, CLOCK_MONOTONIC, 0, 1,
                                       on_soon, tracker);
-        /* The same priority as calls, which are served in turn with these phases
-         * (agent/bus/gate.c). */
+        /* The timer "soon" has the priority of the source that serves calls (agent/bus/gate.c), so
+         * that the loop runs both in turn. */
         if (r >= 0)
                 r = sd_event_source_set_priority(tracker->soon, SD_EVENT_PRIORITY_NORMAL + 10);
         if (r >= 0)
