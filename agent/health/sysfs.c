@@ -83,8 +83,8 @@ int health_sysfs_read_aer(const char *sysfs, const char *address, HealthEvidence
 }
 
 /* Reads a number of lanes ("16"), or a speed ("8.0 GT/s PCIe", "2.5 GT/s") in tenths. Returns
- * -ENODATA for a text that does not begin with one, such as "Unknown", and for numbers that no link
- * has. The width of a device that does not answer is 63. */
+ * -ENODATA for a text that does not begin with one, such as "Unknown". Returns it also for numbers
+ * that no link has, such as the width 63 of a device that does not answer. */
 static int read_amount(const char *sysfs, const char *address, const char *below, const char *name,
                        HealthEvidence kind, unsigned *ret)
 {
