@@ -8,14 +8,14 @@
  * other devices than the allocations: one of another program, one that a migration took over, and
  * one whose allocations the agent writes.
  *
- * While Placement cannot be read, a present claim that has devices of all classes is answered: no
- * other claim has these devices. Without such a claim, or if the host offers no device of the claim
- * for a class, the result is CLAIM_QUEUE_E_PLACEMENT. If another device of the classes is missing
- * or replaced, it is CLAIM_QUEUE_E_UNAVAILABLE.
+ * While Placement cannot be read, only the present claim can be the answer, because no other claim
+ * has its devices. If it lacks a device for a class, or the host offers none of its devices for the
+ * class, the result is CLAIM_QUEUE_E_PLACEMENT, as without a claim. Otherwise the result is
+ * CLAIM_QUEUE_E_UNAVAILABLE if one of its devices of the classes is missing or was replaced.
  *
- * With and without an answer, the result is -EBUSY for a pending claim and before the first poll of
- * the host. It is also -EBUSY if the guests cannot be refreshed, or if a healer has the consumer
- * for too long.
+ * The result is -EBUSY for a pending claim and before the first poll of the host, also while
+ * Placement cannot be read. It is also -EBUSY if the guests cannot be refreshed, or if a healer has
+ * the consumer for too long before the read.
  *
  * If no device is free, the task refreshes the host once and tries again. Invariant: the task ends
  * a claim only if the allocations of its consumer differ from its devices. If no new claim can be
