@@ -67,8 +67,8 @@ typedef struct Reshaper {
         void *userdata;
 
         sd_event_source *timer; /* start of the next round */
-        ReshapeImage image;     /* last decision, or an earlier one that Placement has; its trees
-                                   are NULL before one */
+        ReshapeImage image;     /* last decision, or an earlier one that Placement has; before a
+                                   decision, only after.tree can be set */
         DriverReshape verdict;  /* result of the last decision */
         Error device_error;     /* why devices or classes are not as configured; code 0: all are */
         ProviderTree *tree;     /* new tree that Placement has accepted; NULL: none */
@@ -624,9 +624,10 @@ static void finish_lost_undo(Reshaper *reshaper)
         finish(reshaper, REPORT_DONE, NULL);
 }
 
-/* Keeps the image of an earlier round only if Placement has its shape, and settles its file before
- * this round withholds what was open in the request. The file of a lost undo stays pending for
- * load_undo(). A round without a decision has only a tree in the image. */
+/* Settles the pending file, except that of a lost undo, which load_undo() needs. Keeps the image of
+ * an earlier round only if Placement has its shape. This round can withhold inventories that the
+ * request had open, and the tree then has another shape, so the file is settled before that. The
+ * image of a round without a decision has only a tree, and is dropped. */
 static void settle_round(Reshaper *reshaper)
 {
         const ProviderTree *tree = reporter_tree(reshaper->reporter);
