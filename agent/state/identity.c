@@ -7,8 +7,9 @@
  *
  * A file is written under another name and synced. A new file is then linked to its own name; the
  * replacement of an old one is renamed. So no reader finds half of it. If two processes create the
- * file at the same moment, the file system refuses one of them. That one takes the uuid of the
- * other (identity_load()), or fails (identity_replace()). */
+ * file at the same moment, the file system refuses one of them. In identity_load(), that one takes
+ * the uuid of the other. identity_replace() fails then; it creates a new file if there is none to
+ * replace. */
 
 #include "agent/state/identity.h"
 
