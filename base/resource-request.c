@@ -35,8 +35,9 @@ static const char *const affinity_texts[_NUMA_AFFINITY_MAX] = {
 };
 
 static const char *const pages_texts[_NUMA_PAGES_MAX] = {
-        /* The array needs an entry for each NUMA_PAGES_…. Requests never contain "default"
-         * and "size": read_pages() rejects both words. */
+        /* The array needs an entry for each NUMA_PAGES_…, but no request has the words
+         * "default" and "size": read_pages() rejects both. A page size of its own
+         * (NUMA_PAGES_SIZE) is written as a number. */
         [NUMA_PAGES_DEFAULT] = "default", [NUMA_PAGES_SMALL] = "small",
         [NUMA_PAGES_LARGE] = "large",     [NUMA_PAGES_ANY] = "any",
         [NUMA_PAGES_SIZE] = "size",
