@@ -28,8 +28,8 @@ const char *claim_state_to_text(ClaimState state)
         return state >= 0 && state < _CLAIM_STATE_MAX ? state_texts[state] : "unknown";
 }
 
-/* The database stores these texts, and those of the states "claimed" and "confirmed". A change of
- * one needs a new version of the schema. */
+/* The database stores these texts. It stores only "claimed" and "confirmed" of the states above. A
+ * change of a stored text needs a new version of the schema. */
 static const char *const write_state_texts[_CLAIM_WRITE_MAX] = {
         [CLAIM_WRITE_NONE] = "",           [CLAIM_WRITE_UNANSWERED] = "pending",
         [CLAIM_WRITE_WRITTEN] = "written", [CLAIM_WRITE_UNSENT] = "owed",
@@ -210,7 +210,8 @@ uint64_t claim_sum(const Claim *claim, const char *resource_class)
         return sum;
 }
 
-/* Does not look at the class of a device: its provider is known for each class that it has. */
+/* Compares providers alone, and not the class of a device: a device determines the provider of each
+ * class that the claim has from its provider. */
 bool claim_binds(const Claim *claim, const char *resource_class)
 {
         for (size_t i = 0; i < claim->n_allocations; i++)
