@@ -290,9 +290,9 @@ static int explain_total(const FitProblem *problem, size_t resource_class, Error
         return CLAIM_E_NO_CAPACITY;
 }
 
-/* Returns CLAIM_E_UNKNOWN_CLASS with words if no provider has a class, or a placed amount of it if
- * placed bounds the fit. The words differ if there are no providers, because the host was not
- * polled yet. */
+/* Returns CLAIM_E_UNKNOWN_CLASS with words if no provider has a class. If the argument placed of
+ * fit_problem_new() bounds the fit, only providers with a placed amount of the class count. The
+ * words differ if there are no providers, because the host was not polled yet. */
 static int explain_classes(const FitProblem *problem, Error *reterr)
 {
         for (size_t i = 0; i < problem->n_classes; i++)
