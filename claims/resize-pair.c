@@ -4,8 +4,9 @@
  * the migrations, in this order. The domain and Placement each name the claim of the two that they
  * contradict, or none. A claim is over only if both name it, or Placement alone if the domain
  * agrees with both claims. The named claim is not over if a consumer can be its migration. If
- * domain and Placement do not name the same claim, migrations of both claims are searched for, and
- * neither is over. Missing data, such as no answer about the consumer, leave the pair open. */
+ * no claim can be over by domain and Placement, a migration of either claim is searched for. It
+ * only explains the pair to the caller (ResizePair.migration). Missing data, such as no answer
+ * about the consumer, leave the pair open without a search. */
 
 #include "claims/resize-pair.h"
 
