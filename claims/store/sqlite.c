@@ -83,7 +83,8 @@ static int readonly_error(const Sqlite *sqlite, int rc, Error *reterr)
         return sqlite_system_error(errno, sqlite->path, "write to", reterr);
 }
 
-/* Translates a result code. Only the copies of claim-file.c have a translation of their own. */
+/* Translates a result code. Only claim-file.c translates codes of its own: those of the functions
+ * that copy a database file. */
 static int translate(const Sqlite *sqlite, int rc, Error *reterr)
 {
         int code;
