@@ -3,9 +3,10 @@
 /* Writes the effective options as text and makes the digest of the text: whether [placement]
  * exists, and one line for each option that differs from its default, except those of one host
  * (is_of_one_host()). So a new version with more options keeps the digest of a configuration that
- * does not use them. An option whose default has a reference always has its line (is_default()).
- * The sections with names follow, in the order of the configuration. Comments, files and the order
- * of options make no difference. The order of sections and of items in lists does. */
+ * does not use them. An option whose default has a reference to another option, such as
+ * $state_path, always has its line (is_default()). The sections with names follow, in the order of
+ * the configuration. Comments, files and the order of options make no difference. The order of
+ * sections and of items in lists does. */
 
 #include "config/config-digest.h"
 
@@ -116,7 +117,8 @@ static void print_value(const ConfigOption *option, const void *base, FILE *outp
         }
 }
 
-/* Checks whether the option has its default. References in a default count as another value. */
+/* Checks whether the option has its default. Returns false if the default has a reference to
+ * another option ("$state_path/instances"), because references are not replaced here. */
 static bool is_default(const ConfigOption *option, const void *base)
 {
         Config defaults = { 0 }; /* as large as the other structs */
