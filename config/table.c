@@ -464,7 +464,7 @@ const ConfigKind config_kinds[] = {
 };
 
 /* Returns the part of a section after the prefix, and after all blanks if the prefix ends with one.
- * NULL: another or no name. */
+ * NULL: the section has another prefix, or no name after it. */
 static const char *name_after(const char *section, const char *prefix)
 {
         size_t n = strlen(prefix);
@@ -687,8 +687,8 @@ static int add_item(const ConfigOption *option, char ***member, const char *text
         return grown[n] ? 0 : error_oom(reterr);
 }
 
-/* Checks whether an empty text means that the option is not set. For a string with a default, it is
- * a value, allowed or not, unless empty_is_default. */
+/* Checks whether an empty text means that the option is not set. For a string with a default it is
+ * a value like others, which the form can reject, unless empty_is_default. */
 static bool is_not_set(const ConfigOption *option, const char *text)
 {
         if (text[0] != '\0')
@@ -696,8 +696,8 @@ static bool is_not_set(const ConfigOption *option, const char *text)
         return !option->default_value || option->type != CONFIG_STRING || option->empty_is_default;
 }
 
-/* Sets an option. A repeated option ignores an empty text, and other options take it by the rule of
- * is_not_set(). */
+/* Sets an option. An option that can appear several times ignores an empty text. Other options take
+ * it by the rule of is_not_set(). */
 int config_option_set(const ConfigOption *option, void *base, const char *text, Error *reterr)
 {
         void *member = (char *)base + option->offset;
