@@ -6,8 +6,8 @@
  *
  * Invariants: each text is escaped before it reaches the stream, except labels and the text of
  * ctl_page_lines(), which its caller escaped. A failed allocation sets page->failed and leaves out
- * the text. A colour ends with each text and each line. Limit: a width from $COLUMNS above 4096 is
- * ignored. */
+ * the text. A colour ends with each text. In a text of several lines it ends with each line, and
+ * begins again with the next one. Limit: a width from $COLUMNS above 4096 is ignored. */
 
 #include "ctl/print/page.h"
 
@@ -62,8 +62,8 @@ static bool detect_colours(bool terminal)
         return terminal && term && strcmp(term, "dumb") != 0;
 }
 
-/* Returns the width of the terminal in columns: $COLUMNS if it is 1 to WIDTH_MAX, else that of the
- * terminal, else 80. */
+/* Returns the width of a terminal in columns: $COLUMNS if it is 1 to WIDTH_MAX, else that of the
+ * terminal, else 80. Other output has no limit of the width. */
 static unsigned detect_width(int fd)
 {
         const char *columns = getenv("COLUMNS");
