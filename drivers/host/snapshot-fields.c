@@ -555,7 +555,7 @@ json_t *snapshot_to_json(const Snapshot *snapshot)
 }
 
 /* Parsing of the JSON form. The error text of a wrong value does not contain its name; the caller
- * adds it as a prefix. A partial snapshot after an error is safe to free. */
+ * adds it as a prefix. snapshot_from_json() frees what was read before an error. */
 
 static int read_fields(const FieldList *list, const json_t *object, void *base, Error *reterr);
 
