@@ -3,13 +3,14 @@
 /* Reads NUMA cells, CPUs and their threads, memory and pages, the kind of CPU, and encrypted
  * memory. The lists of online CPUs and cells, and the CPUs, memory and pages of a cell, are
  * necessary: an error there fails the poll. A kernel without a list of cells, or with an empty one,
- * has one cell, 0, with all CPUs. If the folder of hugepages is gone (sysfs_is_gone()), the cell
- * has none. Another bad file leaves out only its own facts and adds a problem, unless it is gone.
+ * has one cell, 0, with all CPUs (read_only_cell()). If the folder of hugepages is gone
+ * (sysfs_is_gone()), the cell has none. Another bad file leaves out only its own facts. It also
+ * adds a problem if it is not gone.
  * The lists of CPU features and emulators are always marked as incomplete, because no emulator is
  * asked.
  *
- * While no event comes, the topology of CPUs is copied from the last snapshot, because a large host
- * has thousands of these files. All sizes are KiB.
+ * In a quiet poll (LinuxReader.quiet), the topology of CPUs is copied from the last snapshot,
+ * because a large host has thousands of these files. All sizes are KiB.
  *
  * Tests: tests/unit/drivers/linux/test-reader.c */
 

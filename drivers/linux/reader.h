@@ -42,8 +42,8 @@ typedef struct LinuxReader {
         const char *sys, *proc; /* "/sys", "/proc" */
         Snapshot *snapshot;     /* the snapshot is not sealed yet */
         const Snapshot *last;   /* snapshot of the last poll; NULL: read everything */
-        /* No event about a device or a CPU came since last. Parts that do not change silently
-         * are copied from it. */
+        /* No event about a device or a CPU came since last, and the last poll that was not quiet
+         * is recent. Parts that do not change silently are copied from last. */
         bool quiet;
         bool serials;               /* read the serial numbers of cards from their VPD */
         bool serials_needed;        /* a VPD that cannot be read is a problem */
