@@ -8,11 +8,12 @@
  *
  * Virtual functions count on the provider of their physical function, so a view has either the
  * physical function or virtual functions of one class with the same traits. A provider stays while
- * a domain has its own device, also in a persistent definition, and also if the snapshot lacks the
- * device. A provider that another writer renamed stays only while the snapshot has a device that
- * counts on it or is refused. A virtual function of the snapshot that a domain has loses its
- * provider only to Neutron (physical_network). A view with a contradiction is refused: its provider
- * stays unchanged, and a problem names the reason. After an error the tree is undefined.
+ * a domain has the device at the address in its name, also in a persistent definition, and also if
+ * the snapshot lacks the device. A provider that another writer renamed stays only while the
+ * snapshot has a device that counts on it or is refused. A virtual function of the snapshot that a
+ * domain has loses its provider only to Neutron (physical_network). A view with a contradiction is
+ * refused: its provider stays unchanged, and a problem names the reason. After an error the tree is
+ * undefined.
  *
  * Tests: tests/unit/drivers/tree/test-pci-providers.c */
 
@@ -262,8 +263,8 @@ static int set_total(Provider *provider, const char *resource_class, const PciVi
         Inventory record = present ? *present : INVENTORY_DEFAULT(0);
         int r;
 
-        /* the present total has the devices that lost their spec; one that never had a spec has no
-         * allocation */
+        /* The present total contains devices that lost their spec since. A device that never had a
+         * spec has no allocation, so it must not raise the total. */
         record.total = record.max_unit = MIN(view->n_devices, limit);
         record.reserved = MIN(record.reserved, record.total);
         /* after its first use it is reserved until an operator or a cleaning changes that */
