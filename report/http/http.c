@@ -3,9 +3,10 @@
 /* Implements the HTTP client: a queue of transfers, their start within the limits of lanes.h, and
  * their callbacks. An HttpTransfer is queued, then active (curl has it), then ended (it waits for
  * its callback). One that curl does not accept is never active. Each turn of the loop runs at most
- * one callback. on_settled() runs the first one without another turn, and a deferred event source
- * runs the others. A callback can free the client. http_client_free() then marks the transfer whose
- * callback runs, so that deliver() returns false, and nothing of the client is read after it.
+ * one callback. After curl was called, on_settled() runs the first one without another turn. A
+ * deferred event source runs the others. A callback can free the client. http_client_free() then
+ * marks the transfer whose callback runs, so that deliver() returns false, and nothing of the
+ * client is read after it.
  *
  * Curl itself could queue requests above a number of connections, but their time-out would already
  * run in curl's queue. So the queue is here.
@@ -37,14 +38,15 @@ typedef enum TransferState {
 
 struct HttpTransfer {
         TAILQ_ENTRY(HttpTransfer) link;
-        HttpClient *client; /* NULL: the callback freed it */
+        HttpClient *client; /* NULL: the callback of this transfer freed the client */
         TransferState state;
         HttpExchange exchange;
         /* NULL: the answer is ignored */
         void (*done)(int result, const HttpResponse *response, const Error *error, void *userdata);
         void *userdata;
         bool writes;
-        bool stands; /* stalled when on_watch() last shrank the lanes, and still active */
+        bool stands; /* counts in n_standing: stalled when on_watch() last shrank the lanes, and
+                        still active */
         uint64_t started_usec;
         unsigned endpoint_number; /* number of the endpoint that the handle was set up for */
         HttpEndpoint replaced; /* the endpoint of the handle, if the client has another one since */
@@ -302,8 +304,9 @@ static int on_deferred(sd_event_source *source, void *userdata)
         return 0;
 }
 
-/* Runs the callback of the first ended transfer, without another turn of the loop. First closes the
- * idle connections while a transfer stalls. */
+/* Runs last at each wake-up of HttpLoop in which curl was called. Closes the idle connections if a
+ * transfer stalls. Then runs the callback of the first ended transfer, without another turn of the
+ * main loop. */
 static void on_settled(void *userdata)
 {
         HttpClient *client = userdata;
