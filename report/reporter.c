@@ -494,9 +494,9 @@ static void on_gathered(int result, Allocations *consumers, Allocations *others,
 }
 
 /* Starts to gather the consumers of the providers below the host's root, and of the root. With
- * skips_new, the providers that this process created since the last refresh are left out, because
- * they had no allocation when Placement was read. Returns 1 if a gathering is under way, 0 if its
- * result is empty, and -ENODATA for an empty tree. */
+ * skips_new, the providers that this process created since the last refresh are left out. The
+ * result is about the tree of that refresh, in which they did not exist. Returns 1 if a gathering
+ * is under way, 0 if its result is empty, and -ENODATA for an empty tree. */
 static int start_gathering(Reporter *reporter, const StringSet *classes, bool skips_new)
 {
         const ProviderTree *tree = reporter->mirror->tree;
