@@ -134,14 +134,23 @@ static int postpone(Polkit *polkit, const char *reason, sd_bus_error *error)
                                  "polkit does not decide on the rights of the caller: %s", reason);
 }
 
+/* Returns whether the failure means that this host has no polkit: nothing provides it, or its unit
+ * is masked or missing. */
+static bool lacks_polkit(const sd_bus_error *failure)
+{
+        return sd_bus_error_has_name(failure, SD_BUS_ERROR_SERVICE_UNKNOWN) ||
+               sd_bus_error_has_name(failure, "org.freedesktop.systemd1.UnitMasked") ||
+               sd_bus_error_has_name(failure, "org.freedesktop.systemd1.NoSuchUnit");
+}
+
 /* Returns 1 if the call is allowed; else a negative errno with error set. Only a verdict of polkit,
- * or a bus without polkit, is a denial. */
+ * or a host without polkit, is a denial. */
 static int read_verdict(Polkit *polkit, sd_bus_message *reply, sd_bus_error *error)
 {
         const sd_bus_error *failure = sd_bus_message_get_error(reply);
         int allowed, challenge, r;
 
-        if (failure && sd_bus_error_has_name(failure, SD_BUS_ERROR_SERVICE_UNKNOWN))
+        if (failure && lacks_polkit(failure))
                 return deny(error, false);
         if (failure)
                 return postpone(polkit, failure->message ?: failure->name, error);

@@ -72,6 +72,10 @@ static void test_rights(void **state)
                 { ":a.1", "Good", "ask", SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED, 1 },
                 { ":a.1", "Bad", "yes", SD_BUS_ERROR_INVALID_ARGS, 0 },
                 { ":a.1", "Good", SD_BUS_ERROR_SERVICE_UNKNOWN, SD_BUS_ERROR_ACCESS_DENIED, 1 },
+                { ":a.1", "Good", "org.freedesktop.systemd1.UnitMasked", SD_BUS_ERROR_ACCESS_DENIED,
+                  1 },
+                { ":a.1", "Good", "org.freedesktop.systemd1.NoSuchUnit", SD_BUS_ERROR_ACCESS_DENIED,
+                  1 },
                 { ":a.1", "Good", SD_BUS_ERROR_NO_REPLY, BUS_ERROR_BUSY, 1 },
                 { ":a.1", "Good", "org.freedesktop.PolicyKit1.Error.Failed", BUS_ERROR_BUSY, 1 },
         };
