@@ -9,7 +9,9 @@
  * devices are the links SYS/bus/mdev/devices/UUID to .../PARENT/UUID.
  *
  * A descriptor of an IOMMU group counts for each function of the group. A path below another mount
- * of /dev ends in the same words, so only the end is compared, from "/vfio/" on. If /proc, the
+ * of /dev ends in the same words, so only the end is compared, from "/vfio/" on. The text proves
+ * nothing: a handle is an opened device with the number in SYS/class/vfio/GROUP/dev or
+ * SYS/class/vfio-dev/vfioN/dev. If this cannot be read, its functions are unknown. If /proc, the
  * descriptors of any process, or the mediated devices cannot be read, each function that is not
  * seen in use (open, or with mediated devices) is unknown. A link of a card or function that is
  * missing or cannot be read means that there is none, and a missing file of SR-IOV counts as 0. A
@@ -25,8 +27,10 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/array.h"
 #include "base/read-file.h"
@@ -35,6 +39,7 @@
 #define DEVICES    "bus/pci/devices"
 #define FILE_MAX   4096
 #define TARGET_MAX 4096
+#define CLASS_SIZE (PREPARE_NAME_SIZE + 16)
 
 int prepare_read_number(const PreparePaths *paths, const char *address, const char *name,
                         uint64_t *ret)
@@ -242,22 +247,61 @@ static bool is_word(const char *text, const char *word)
         return n > 0 && strncmp(text, word, n) == 0 && (text[n] == '\0' || text[n] == ' ');
 }
 
-/* Returns true if a descriptor with this link target is a VFIO handle of the function: its IOMMU
- * group or its device. */
-static bool is_handle(const PrepareFunction *function, const char *target)
+/* Returns true if a descriptor with this link target can be a VFIO handle of the function: its
+ * IOMMU group or its device. Yields the name of that in SYS/class. */
+static bool is_named(const PrepareFunction *function, const char *target,
+                     char ret[static CLASS_SIZE])
 {
         static const char devices[] = "/vfio/devices/", groups[] = "/vfio/", noiommu[] = "noiommu-";
         const char *place = strstr(target, devices);
+        bool has_prefix;
 
-        if (place)
+        if (place) {
+                snprintf(ret, CLASS_SIZE, "vfio-dev/%s", function->vfio);
                 return is_word(place + strlen(devices), function->vfio);
+        }
         place = strstr(target, groups);
         if (!place)
                 return false;
         place += strlen(groups);
-        if (strncmp(place, noiommu, strlen(noiommu)) == 0)
-                place += strlen(noiommu);
-        return is_word(place, function->group);
+        has_prefix = strncmp(place, noiommu, strlen(noiommu)) == 0;
+        snprintf(ret, CLASS_SIZE, "vfio/%s%s", has_prefix ? noiommu : "", function->group);
+        return is_word(place + (has_prefix ? strlen(noiommu) : 0), function->group);
+}
+
+/* A link of a folder: a descriptor of a process, or a device that can be below a function. */
+typedef struct Link {
+        const PreparePaths *paths;
+        PrepareOpen kind; /* of a function that it concerns */
+        int folder;
+        const char *name;
+        char target[TARGET_MAX];
+} Link;
+
+/* Returns whether a descriptor whose link names this device of SYS/class has it open. Each user can
+ * make a file with such a name, and can get a descriptor of the device with O_PATH, which has not
+ * opened it. Asks no server of the file, which could hang. A file system that does not tell the
+ * type has no device: FUSE does so to other users. */
+static PrepareOpen check_handle(const Link *link, const char *class)
+{
+        _cleanup_free_ char *path = text_format("%s/class/%s/dev", link->paths->sys, class);
+        _cleanup_free_ char *text = NULL;
+        struct statx descriptor, file;
+        unsigned major, minor;
+        size_t n;
+        int r = path ? read_file_text(path, FILE_MAX, &text, &n, NULL) : -ENOMEM;
+
+        if (r == -ENOENT)
+                return PREPARE_OPEN_NO; /* there is no such device */
+        if (r < 0 || sscanf(text, "%u:%u", &major, &minor) != 2)
+                return PREPARE_OPEN_UNKNOWN;
+        if (statx(link->folder, link->name, AT_SYMLINK_NOFOLLOW, STATX_MODE, &descriptor) < 0 ||
+            statx(link->folder, link->name, AT_STATX_DONT_SYNC, 0, &file) < 0)
+                return errno == ENOENT || errno == ESRCH ? PREPARE_OPEN_NO : PREPARE_OPEN_UNKNOWN;
+        return (descriptor.stx_mode & (S_IRUSR | S_IWUSR)) && S_ISCHR(file.stx_mode) &&
+                               file.stx_rdev_major == major && file.stx_rdev_minor == minor
+                       ? PREPARE_OPEN_YES
+                       : PREPARE_OPEN_NO;
 }
 
 /* Returns true if a mediated device with this link target is below the function. */
@@ -270,44 +314,58 @@ static bool is_parent(const PrepareFunction *function, const char *target)
                strncmp(end - n, function->address, n) == 0;
 }
 
-/* Marks the functions that the target of a link concerns. An open function stays open. */
-static void note_target(PrepareHost *host, const char *target, PrepareOpen kind)
+static PrepareOpen find_use(const PrepareFunction *function, const Link *link)
+{
+        char class[CLASS_SIZE];
+
+        if (link->kind == PREPARE_OPEN_MDEV)
+                return is_parent(function, link->target) ? link->kind : PREPARE_OPEN_NO;
+        return is_named(function, link->target, class) ? check_handle(link, class)
+                                                       : PREPARE_OPEN_NO;
+}
+
+/* Marks the functions that a link concerns. An open function stays open. */
+static void note_link(PrepareHost *host, const Link *link)
 {
         for (size_t i = 0; i < host->n_cards; i++)
                 for (size_t j = 0; j < host->cards[i].n_functions; j++) {
                         PrepareFunction *function = &host->cards[i].functions[j];
+                        PrepareOpen found = function->open == PREPARE_OPEN_YES
+                                                    ? function->open
+                                                    : find_use(function, link);
 
-                        if (function->open != PREPARE_OPEN_YES &&
-                            (kind == PREPARE_OPEN_MDEV ? is_parent(function, target)
-                                                       : is_handle(function, target)))
-                                function->open = kind;
+                        if (found == PREPARE_OPEN_YES || function->open == PREPARE_OPEN_NO)
+                                function->open = found;
                 }
 }
 
 /* Marks each function that a link of the folder concerns: a descriptor of a process, or a mediated
  * device. Returns 0 also if the folder or a link is gone, or the negative errno of a folder or link
  * that cannot be read. */
-static int read_links(const char *path, PrepareHost *host, PrepareOpen kind)
+static int read_links(const PreparePaths *paths, const char *path, PrepareHost *host,
+                      PrepareOpen kind)
 {
+        Link link = { .paths = paths, .kind = kind };
         const struct dirent *entry;
-        char target[TARGET_MAX];
         DIR *folder;
         int r = 0;
 
         folder = opendir(path);
         if (!folder)
                 return errno == ENOENT || errno == ESRCH ? 0 : -errno;
+        link.folder = dirfd(folder);
         while ((errno = 0, entry = readdir(folder))) {
                 ssize_t n;
 
                 if (entry->d_name[0] == '.')
                         continue;
-                n = readlinkat(dirfd(folder), entry->d_name, target, sizeof(target) - 1);
+                n = readlinkat(link.folder, entry->d_name, link.target, sizeof(link.target) - 1);
                 if (n < 0 && errno != ENOENT && errno != ESRCH)
                         r = -errno;
-                target[MAX(n, 0)] = '\0';
-                if (kind == PREPARE_OPEN_MDEV || strstr(target, "/vfio/"))
-                        note_target(host, target, kind);
+                link.name = entry->d_name;
+                link.target[MAX(n, 0)] = '\0';
+                if (kind == PREPARE_OPEN_MDEV || strstr(link.target, "/vfio/"))
+                        note_link(host, &link);
         }
         if (errno != 0 && errno != ENOENT && errno != ESRCH)
                 r = -errno;
@@ -319,7 +377,7 @@ static int read_process(const PreparePaths *paths, const char *pid, PrepareHost 
 {
         _cleanup_free_ char *path = text_format("%s/%s/fd", paths->proc, pid);
 
-        return path ? read_links(path, host, PREPARE_OPEN_YES) : -ENOMEM;
+        return path ? read_links(paths, path, host, PREPARE_OPEN_YES) : -ENOMEM;
 }
 
 static void set_all_closed(PrepareHost *host)
@@ -350,7 +408,7 @@ int prepare_read_open(const PreparePaths *paths, PrepareHost *host, Error *reter
         int r = mdevs ? 0 : -ENOMEM;
 
         set_all_closed(host);
-        if (mdevs && read_links(mdevs, host, PREPARE_OPEN_MDEV) < 0)
+        if (mdevs && read_links(paths, mdevs, host, PREPARE_OPEN_MDEV) < 0)
                 unknown = true;
         while (folder && r == 0 && (errno = 0, entry = readdir(folder))) {
                 if (!isdigit((unsigned char)entry->d_name[0]))

@@ -8,6 +8,7 @@ at random moments, and COMPUTE_AGENT_SEED their seed ("make soak-boots").
 import json
 import os
 import random
+import stat
 import subprocess
 import sys
 import time
@@ -100,6 +101,16 @@ class PrepareCase(BootCase):
     def setUp(self):
         self.machine.wait_state('synced')
 
+    def make_group(self):
+        """Makes the device of the VFIO group of FUNCTIONS[2], with the number of /dev/null."""
+        number, device = (self.machine.path(path) for path in ('/cards/class/vfio/902/dev', '/var/tmp/vfio/902'))
+        for path in (number, device):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.unlink(missing_ok=True)
+        number.write_text('1:3\n')
+        os.mknod(device, stat.S_IFCHR, os.makedev(1, 3))
+        device.chmod(0o666)
+
     @classmethod
     def card_file(cls, address, name):
         return cls.machine.path('/cards/bus/pci/devices/%s/%s' % (address, name))
@@ -175,8 +186,7 @@ class Prepare(PrepareCase):
         """A process with a VFIO group open keeps its function, and the agent starts the service until it is closed."""
         claim = self.claim_function(FUNCTIONS[2], 'nvidia-5')
         wait_until(lambda: self.types()[2] == 5, 60, 'the type of the claim')
-        self.machine.run('mkdir', '-p', '/var/tmp/vfio')
-        self.machine.run('touch', '/var/tmp/vfio/902')
+        self.make_group()
         self.machine.run('systemd-run', '--unit=guest', '--uid=nobody', '--property=StandardInput=file:/var/tmp/vfio/902', 'sleep', '1000')
         self.machine.run('computectl', 'release', claim)
         wait_until(lambda: any(function['waiting'] for function in self.record()['functions']), 60, 'a function that waits')
@@ -278,8 +288,7 @@ class Boots(PrepareCase):
 
     def test_each_confirmed_claim_has_its_type_before_libvirtd(self):
         print('%d boots, seed %d' % (BOOTS, SEED), file=sys.stderr)
-        self.machine.run('mkdir', '-p', '/var/tmp/vfio')
-        self.machine.run('touch', '/var/tmp/vfio/902')
+        self.make_group()
         self.machine.write('/etc/systemd/system/libvirtd.service.d/types.conf', LIBVIRTD_DROP_IN)
         self.machine.write('/etc/systemd/system/owner.service', OWNER)
         self.machine.run('systemctl', 'enable', 'owner.service')

@@ -279,6 +279,17 @@ def set_vgpu(root, address, creatable, current=0):
     _put(path / 'current_vgpu_type', current)
 
 
+def open_vfio(sys, proc, pid, group):
+    """Lets a process have the VFIO group open: a device with the number of /dev/null. Returns the descriptor's link, to be removed."""
+    _put(Path(sys) / ('class/vfio/%s/dev' % group), '1:3')
+    node, link = Path(sys) / ('dev/vfio/%s' % group), Path(proc) / ('%d/fd/7' % pid)
+    for path, target in ((node, '/dev/null'), (link, node)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        path.symlink_to(target)
+    return link
+
+
 def set_available(root, address, type_id, count):
     """Sets available_instances of one type of one GPU. libvirt reads it at the next call."""
     path = device_path(root, address) / 'mdev_supported_types' / type_id

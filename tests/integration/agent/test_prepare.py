@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import uuid
 
+from tests.env import fakesys
 from tests.env.agent import Agent, build_folder
 from tests.env.case import EnvCase
 from tests.env.hosts import recorded_host
@@ -53,9 +54,7 @@ class PrepareCase(EnvCase):
         return int((self.devices / address / 'nvidia/current_vgpu_type').read_text().split()[0])
 
     def open(self, pid, group):
-        folder = self.proc / str(pid) / 'fd'
-        folder.mkdir(parents=True)
-        (folder / '7').symlink_to('/dev/vfio/%d' % group)
+        return fakesys.open_vfio(self.sys, self.proc, pid, group)
 
     def prepare(self, *args, code=0):
         done = subprocess.run([build_folder() / 'compute-agent-prepare', '--config', self.agent.config, '--sys', self.sys, '--proc', self.proc,
@@ -122,11 +121,11 @@ class TestPrepare(PrepareCase):
         self.agent.start()
         wait_until(path.exists, 20, 'the first stamp')
         self.put(A, 'nvidia/current_vgpu_type', '5')
-        self.open(100, 40)
+        handle = self.open(100, 40)
         self.prepare()
         seen = self.record()['wanted']
         wait_until(lambda: path.read_text() != seen, 20, 'another stamp')
-        (self.proc / '100/fd/7').unlink()
+        handle.unlink()
         self.prepare()
         self.assertEqual(self.type_of(A), 0)
 

@@ -14,7 +14,7 @@ import time
 import uuid
 from pathlib import Path
 
-from tests.env import faults
+from tests.env import fakesys, faults
 from tests.env.clean_units import CleanUnits
 from tests.env.fakesys import Cell, Host, Pci
 from tests.env.libvirtd import guest_xml
@@ -163,14 +163,13 @@ class TestClean(CleanCase):
 
     def test_a_process_that_has_it_open_delays_the_cleaning(self):
         claim = self.nvme()
-        (self.manager.proc / '77/fd').mkdir(parents=True)
-        (self.manager.proc / '77/fd/9').symlink_to('/dev/vfio/1')
+        handle = fakesys.open_vfio(self.manager.sys, self.manager.proc, 77, 1)
         self.agent.ctl('release', claim['id'])
         self.wait_state('dirty')
         time.sleep(1)
         self.assertEqual(self.read('started'), [])
         self.assertEqual(self.offers()[PROVIDER_A], (1, 1))
-        (self.manager.proc / '77/fd/9').unlink()
+        handle.unlink()
         self.wait_offers({PROVIDER_A: (1, 0), PROVIDER_B: (1, 0)})
 
     def test_a_result_of_another_database_is_no_proof(self):

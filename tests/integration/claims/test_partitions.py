@@ -19,6 +19,7 @@ import threading
 import time
 import uuid
 
+from tests.env import fakesys
 from tests.env.agent import build_folder
 from tests.env.clean_units import CleanUnits
 from tests.env.libvirtd import guest_xml
@@ -314,12 +315,11 @@ class TestPartitions(PartitionsCase):
     def test_an_open_device_delays_the_deactivation(self):
         claim = self.gpus(4)
         self.wait_entries(_1=(claim['id'], 'active', False))
-        (self.units.proc / '77/fd').mkdir(parents=True)
-        (self.units.proc / '77/fd/9').symlink_to('/dev/vfio/%s' % LEFT[0][6])
+        handle = fakesys.open_vfio(self.units.sys, self.units.proc, 77, LEFT[0][6])
         self.agent.ctl('release', claim['id'])
         self.wait_record(4, 4)
         self.assertEqual(self.units.read('started'), ['on@1.service'])
-        (self.units.proc / '77/fd/9').unlink()
+        handle.unlink()
         self.wait_record(0, 8)
         self.assertEqual(self.units.read('done'), ['on@1.service', 'off@1.service'])
 

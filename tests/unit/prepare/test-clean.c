@@ -33,7 +33,7 @@ static const char systemctl[] =
         " echo RemainAfterExit=no; cat exec 2>/dev/null;;\n"
         "is-system-running) cat system 2>/dev/null || echo running;;\n"
         "*) echo $3 >>units; [ ! -e LOST-$3 ] || { mv LOST-$3 lost; exit 1; };"
-        " [ ! -e handle-$3 ] || ln -s /dev/vfio/7 proc/100/fd/7;"
+        " [ ! -e handle-$3 ] || ln -s $PWD/dev/vfio/7 proc/100/fd/7;"
         " [ ! -e RUN-$3 ] || . ./RUN-$3; [ ! -e FAIL-$3 ];;\n"
         "esac\n";
 
@@ -284,8 +284,8 @@ static void test_a_device_opened_meanwhile_is_not_clean(void **state)
         PrepareFixture *f = *state;
 
         put_dirty(f, A);
-        scratch_mkdir(f->claims->folder, "proc/100");
-        scratch_mkdir(f->claims->folder, "proc/100/fd");
+        put_handle(f, 100, "/dev/vfio/7");
+        end_process(f, 100);
         scratch_write(f->claims->folder, "handle-wipe@" A ".service", "");
         assert_int_equal(run_it(f), PREPARE_FAILED);
         assert_result(f, A, "failed", "a process opened it during the cleaning", 2);

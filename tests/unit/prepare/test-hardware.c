@@ -3,6 +3,11 @@
 /* The cards in sysfs, and the open handles in /proc. */
 
 #include "prepare/hardware.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/sysmacros.h>
+
 #include "tests/fixtures/prepare.h"
 
 #define SECTION "[device_prepare a]\ndevice_addresses = " CARD "\n"
@@ -108,13 +113,14 @@ static void test_links_of_handles(void **state)
                 { "/dev/vfio/devices/vfio71", false },
                 { "/dev/vfio/devices/vfio", false },
                 { "/home/vfio/readme", false },
-                { "anon_inode:[vfio-device]", false },
         };
         PrepareFixture *f = *state;
         PrepareFunction functions[] = { { .group = "42", .vfio = "vfio7" }, { .open = 0 } };
         PrepareCard card = { .functions = functions, .n_functions = ARRAY_SIZE(functions) };
         PrepareHost host = { .cards = &card, .n_cards = 1 };
 
+        scratch_write(f->claims->folder, "sys/class/vfio/42/dev", "1:3\n");
+        scratch_write(f->claims->folder, "sys/class/vfio-dev/vfio7/dev", "1:3\n");
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 put_handle(f, 13, cases[i].target);
                 assert_int_equal(prepare_read_open(&f->paths, &host, NULL), 0);
@@ -123,6 +129,59 @@ static void test_links_of_handles(void **state)
                 assert_int_equal(functions[1].open, PREPARE_OPEN_NO);
                 end_process(f, 13);
         }
+}
+
+/* Each user can make a file with the name of a group, whose number is in sysfs. */
+static void test_a_file_with_the_name_of_a_group_is_no_handle(void **state)
+{
+        PrepareFixture *f = *state;
+        _cleanup_free_ char *path = scratch_path(f->claims->folder, "vfio/42");
+        _cleanup_close_ int memory = memfd_create("/vfio/42", MFD_CLOEXEC), file = -EBADF,
+                            node = -EBADF;
+        PrepareFunction function = { .group = "42" };
+        PrepareCard card = { .functions = &function, .n_functions = 1 };
+        PrepareHost host = { .cards = &card, .n_cards = 1 };
+
+        assert_true(memory >= 0);
+        scratch_write(f->claims->folder, "vfio/42", "");
+        file = open(path, O_RDWR | O_CLOEXEC);
+        assert_true(file >= 0);
+        scratch_mkdir(f->claims->folder, "proc/13");
+        scratch_link(f->claims->folder, "proc/13/fd", "/proc/self/fd");
+        for (int i = 0; i < 2; i++) {
+                assert_int_equal(prepare_read_open(&f->paths, &host, NULL), 0);
+                assert_int_equal(function.open, PREPARE_OPEN_NO);
+                scratch_write(f->claims->folder, "sys/class/vfio/42/dev", "1:3\n");
+        }
+        /* O_PATH needs no right to open the device. Root can make one. */
+        assert_int_equal(unlink(path), 0);
+        if (mknod(path, S_IFCHR | 0600, makedev(1, 3)) < 0)
+                return;
+        node = open(path, O_PATH | O_CLOEXEC);
+        assert_true(node >= 0);
+        assert_int_equal(prepare_read_open(&f->paths, &host, NULL), 0);
+        assert_int_equal(function.open, PREPARE_OPEN_NO);
+        close(node);
+        node = open(path, O_RDWR | O_CLOEXEC);
+        assert_int_equal(prepare_read_open(&f->paths, &host, NULL), 0);
+        assert_int_equal(function.open, node < 0 ? PREPARE_OPEN_NO : PREPARE_OPEN_YES);
+}
+
+/* A process can have an opened device of another number below a mount of its own. */
+static void test_the_number_of_the_device_decides(void **state)
+{
+        PrepareFixture *f = *state;
+        PrepareFunction function = { .group = "42" };
+        PrepareCard card = { .functions = &function, .n_functions = 1 };
+        PrepareHost host = { .cards = &card, .n_cards = 1 };
+
+        put_handle(f, 13, "/dev/vfio/42");
+        scratch_write(f->claims->folder, "sys/class/vfio/42/dev", "1:4\n");
+        assert_int_equal(prepare_read_open(&f->paths, &host, NULL), 0);
+        assert_int_equal(function.open, PREPARE_OPEN_NO);
+        scratch_write(f->claims->folder, "sys/class/vfio/42/dev", "a text\n");
+        assert_int_equal(prepare_read_open(&f->paths, &host, NULL), 0);
+        assert_int_equal(function.open, PREPARE_OPEN_UNKNOWN);
 }
 
 static void test_open_functions(void **state)
@@ -199,6 +258,8 @@ static void test_unreadable_function_can_be_open(void **state)
 }
 
 TEST_MAIN_WITH(prepare_setup, prepare_teardown, test_card_with_functions, test_missing_files,
-               test_bad_files, test_links_of_handles, test_open_functions,
+               test_bad_files, test_links_of_handles,
+               test_a_file_with_the_name_of_a_group_is_no_handle,
+               test_the_number_of_the_device_decides, test_open_functions,
                test_mediated_devices_are_in_use, test_unreadable_process,
                test_unreadable_function_can_be_open)

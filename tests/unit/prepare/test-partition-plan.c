@@ -150,6 +150,8 @@ static void test_steps(void **state)
                   "deactivate left 5", false },
                 { "another claim of a partition in use", "left 5 active", "6 left", A, NULL,
                   "adopt left 6, waits", false },
+                { "another claim of a partition, use not known", "left 5 active", "6 left", NULL, A,
+                  "waits", false },
                 { "a claim of a partition in use without an entry", "", "6 left", A, NULL,
                   "adopt left 6", false },
                 { "a claim whose use is not known", "", "6 left", NULL, A, "", false },
