@@ -340,8 +340,9 @@ static void note_link(PrepareHost *host, const Link *link)
 }
 
 /* Marks each function that a link of the folder concerns: a descriptor of a process, or a mediated
- * device. Returns 0 also if the folder or a link is gone, or the negative errno of a folder or link
- * that cannot be read. */
+ * device. Ignores a file whose path is too long for the kernel, which each user can make. Returns 0
+ * also if the folder or a link is gone, or the negative errno of a folder or link that cannot be
+ * read. */
 static int read_links(const PreparePaths *paths, const char *path, PrepareHost *host,
                       PrepareOpen kind)
 {
@@ -360,7 +361,7 @@ static int read_links(const PreparePaths *paths, const char *path, PrepareHost *
                 if (entry->d_name[0] == '.')
                         continue;
                 n = readlinkat(link.folder, entry->d_name, link.target, sizeof(link.target) - 1);
-                if (n < 0 && errno != ENOENT && errno != ESRCH)
+                if (n < 0 && errno != ENOENT && errno != ESRCH && errno != ENAMETOOLONG)
                         r = -errno;
                 link.name = entry->d_name;
                 link.target[MAX(n, 0)] = '\0';

@@ -167,6 +167,30 @@ static void test_a_file_with_the_name_of_a_group_is_no_handle(void **state)
         assert_int_equal(function.open, node < 0 ? PREPARE_OPEN_NO : PREPARE_OPEN_YES);
 }
 
+/* Each user can make folders below each other until the kernel returns no path. */
+static void test_a_file_with_a_long_path_is_no_handle(void **state)
+{
+        PrepareFixture *f = *state;
+        PrepareFunction function = { .group = "42" };
+        PrepareCard card = { .functions = &function, .n_functions = 1 };
+        PrepareHost host = { .cards = &card, .n_cards = 1 };
+        int folders[20] = { open(f->claims->folder, O_RDONLY | O_CLOEXEC) };
+        char name[256];
+
+        snprintf(name, sizeof(name), "%0255d", 0);
+        for (size_t i = 1; i < ARRAY_SIZE(folders); i++) {
+                assert_int_equal(mkdirat(folders[i - 1], name, 0700), 0);
+                folders[i] = openat(folders[i - 1], name, O_RDONLY | O_CLOEXEC);
+        }
+        scratch_mkdir(f->claims->folder, "proc/13");
+        scratch_link(f->claims->folder, "proc/13/fd", "/proc/self/fd");
+        assert_int_equal(prepare_read_open(&f->paths, &host, NULL), 0);
+        for (size_t i = ARRAY_SIZE(folders); i-- > 0; close(folders[i]))
+                if (i + 1 < ARRAY_SIZE(folders))
+                        assert_int_equal(unlinkat(folders[i], name, AT_REMOVEDIR), 0);
+        assert_int_equal(function.open, PREPARE_OPEN_NO);
+}
+
 /* A process can have an opened device of another number below a mount of its own. */
 static void test_the_number_of_the_device_decides(void **state)
 {
@@ -260,6 +284,6 @@ static void test_unreadable_function_can_be_open(void **state)
 TEST_MAIN_WITH(prepare_setup, prepare_teardown, test_card_with_functions, test_missing_files,
                test_bad_files, test_links_of_handles,
                test_a_file_with_the_name_of_a_group_is_no_handle,
-               test_the_number_of_the_device_decides, test_open_functions,
-               test_mediated_devices_are_in_use, test_unreadable_process,
+               test_a_file_with_a_long_path_is_no_handle, test_the_number_of_the_device_decides,
+               test_open_functions, test_mediated_devices_are_in_use, test_unreadable_process,
                test_unreadable_function_can_be_open)
