@@ -5,7 +5,7 @@
  *   new ──▶ cleaning ──▶ proving ──▶ clean
  *    │          └───────────┴──────▶ failed
  *    └──▶ waiting: a process has it open, it or its section is missing, or a unit of another row
- *         runs for it (for timeout_sec at most); the next stamp makes it new again
+ *         or template runs for it (for timeout_sec at most); the next stamp makes it new again
  *
  * A section without a unit for the proof skips proving. A new task can fail at once. One whose unit
  * fails because the system stops waits. The agent decides that a device is dirty, and its database
@@ -22,10 +22,11 @@
  * the first unit still runs, it is not started twice: the task waits for it, and its success counts
  * (prepare/unit.h). If the proof still runs, the task waits for it before it starts the first unit.
  * The failure of this proof counts, but not its success. At the end of its time (timeout_sec, for
- * each unit) only systemctl is killed: the task fails, and the unit is not stopped. A run that is
- * killed leaves no result of the units that run, and the next one begins these tasks again. While
- * the system stops, a failed unit is no result either. The result names the row of the database and
- * its time, so it cannot count for a later use of the device, nor for a row of another database.
+ * each unit) only systemctl is killed: the task fails, and the unit is not stopped. Its task stays
+ * in the record until the unit has ended, also without its row. A run that is killed leaves no
+ * result of the units that run, and the next one begins these tasks again. While the system stops,
+ * a failed unit is no result either. The result names the row of the database and its time, so it
+ * cannot count for a later use of the device, nor for a row of another database.
  *
  * A run can take days, so it reads the configuration again with each look at the database. A unit
  * that runs keeps its time, and the proof is that of the section when the first unit ends.
@@ -125,6 +126,13 @@ static bool is_same(const PrepareDirty *a, const PrepareDirty *b)
                strcmp(a->address, b->address) == 0;
 }
 
+/* Returns true if the last unit of a task is not known to have ended. */
+static bool can_run(const Task *task)
+{
+        return task->unit && task->state != TASK_CLEAN &&
+               prepare_unit_runs(task->unit, task->dirty.address);
+}
+
 static bool is_dirty(const PrepareClaims *claims, const PrepareDirty *dirty)
 {
         for (size_t i = 0; i < claims->n_dirty; i++)
@@ -171,11 +179,11 @@ static int write_record(Run *run, Error *reterr)
         return prepare_record_write(run->paths, FOLDER, NAME, document, reterr);
 }
 
-/* Takes over a result of the last run, or a task whose unit ran at its end. Other items are
+/* Takes over a result of the last run, or a task with a unit that can still run. Other items are
  * ignored. */
 static int take_over(Run *run, const json_t *item, Error *reterr)
 {
-        const char *address, *state, *reason;
+        const char *address, *state, *unit, *reason;
         json_t *lines;
         Task task = { 0 };
 
@@ -183,11 +191,12 @@ static int take_over(Run *run, const json_t *item, Error *reterr)
             json_read_i64(item, "since", &task.dirty.since_usec, NULL) < 0 ||
             json_read_string(item, "address", &address, NULL) < 0 ||
             json_read_string(item, "state", &state, NULL) < 0 ||
+            json_read_string(item, "unit", &unit, NULL) < 0 || (unit[0] && !strchr(unit, '@')) ||
             json_read_string(item, "reason", &reason, NULL) < 0 ||
             json_read_array(item, "lines", &lines, NULL) < 0 ||
             pci_address_parse(address, task.dirty.address) < 0)
                 return 0;
-        task.began = strcmp(state, "cleaning") == 0;
+        task.began = unit[0];
         if (strcmp(state, "clean") == 0)
                 task.state = TASK_CLEAN;
         else if (strcmp(state, "failed") == 0)
@@ -196,6 +205,8 @@ static int take_over(Run *run, const json_t *item, Error *reterr)
                 return 0;
         snprintf(task.reason, sizeof(task.reason), "%s", reason);
         if (array_grow(&run->tasks, sizeof(Task), run->n_tasks, &run->n_allocated) < 0)
+                return error_oom(reterr);
+        if (unit[0] && !(task.unit = strdup(unit)))
                 return error_oom(reterr);
         task.lines = json_incref(lines);
         run->tasks[run->n_tasks++] = task;
@@ -308,29 +319,52 @@ static int start_unit(Run *run, Task *task, TaskState state, const HostClean *se
         return 0;
 }
 
-/* Returns true if a unit of another row can still run. It can be older than the last guest, and its
- * success would count for this row. The end of a unit of this run counts when its task has seen it.
- */
-static bool has_old_unit(const Run *run, const Task *task, const HostClean *section)
+/* Returns true if the unit is of the template; NULL: none. */
+static bool is_of(const char *unit, const char *template)
+{
+        return template && strncmp(unit, template, strcspn(template, "@") + 1) == 0;
+}
+
+/* Returns a unit, or a template, that can still run for the device and must end first; NULL: there
+ * is none. Borrowed. A unit of another row can be older than the last guest, and its success would
+ * count for this row. One of another template would work on the device beside the new one. The end
+ * of a unit of this run counts when its task has seen it. */
+static const char *find_old_unit(const Run *run, const Task *task, const HostClean *section)
 {
         const char *address = task->dirty.address;
 
-        for (size_t i = 0; i < run->n_tasks; i++)
-                if (is_running(&run->tasks[i]) && strcmp(run->tasks[i].dirty.address, address) == 0)
-                        return true;
-        return !task->began && (prepare_unit_runs(section->clean, address) ||
-                                (section->prove && prepare_unit_runs(section->prove, address)));
+        for (size_t i = 0; i < run->n_tasks; i++) {
+                const Task *other = &run->tasks[i];
+
+                if (strcmp(other->dirty.address, address) != 0 ||
+                    (other == task && task->unit &&
+                     (is_of(task->unit, section->clean) || is_of(task->unit, section->prove))))
+                        continue;
+                if (is_running(other) || can_run(other))
+                        return other->unit;
+        }
+        if (task->began)
+                return NULL;
+        if (prepare_unit_runs(section->clean, address))
+                return section->clean;
+        return section->prove && prepare_unit_runs(section->prove, address) ? section->prove : NULL;
 }
 
-/* Lets a task wait for the end of an old unit. Fails it once the row is older than timeout_sec. */
-static void wait_for_old_unit(Run *run, Task *task, const HostClean *section)
+/* Lets a task wait for the end of an old unit, or of the unit of a template. Fails it once the row
+ * is older than timeout_sec. */
+static void wait_for_old_unit(Run *run, Task *task, const HostClean *section, const char *unit)
 {
         uint64_t until = (uint64_t)task->dirty.since_usec + section->timeout_usec;
+        bool late = clock_usec(CLOCK_REALTIME) > until;
+        char reason[PREPARE_REASON_SIZE];
 
-        if (clock_usec(CLOCK_REALTIME) > until)
-                fail(run, task, "a unit of an earlier use did not end within timeout_sec. Stop it");
+        snprintf(reason, sizeof(reason), "%.*s@%s.service %s", (int)MIN(strcspn(unit, "@"), 150U),
+                 unit, task->dirty.address,
+                 late ? "did not end within timeout_sec. Stop it" : "still runs");
+        if (late)
+                fail(run, task, reason);
         else
-                set_state(run, task, TASK_WAITING, "a unit of an earlier use still runs");
+                set_state(run, task, TASK_WAITING, reason);
 }
 
 /* Begins a new task, if its device can be cleaned now. */
@@ -338,6 +372,7 @@ static int begin(Run *run, Task *task, Error *reterr)
 {
         char why[PREPARE_REASON_SIZE];
         const HostClean *section;
+        const char *old;
         bool open = false;
         int r = check_device(run, task, &section, why);
 
@@ -354,8 +389,9 @@ static int begin(Run *run, Task *task, Error *reterr)
                           !section ? why : "a process has it open, or that is not known");
                 return 0;
         }
-        if (has_old_unit(run, task, section)) {
-                wait_for_old_unit(run, task, section);
+        old = find_old_unit(run, task, section);
+        if (old) {
+                wait_for_old_unit(run, task, section, old);
                 return 0;
         }
         task->repeats = task->began && section->prove &&
@@ -440,8 +476,8 @@ static Task *find_task(const Run *run, const PrepareDirty *dirty)
         return NULL;
 }
 
-/* Drops the tasks of rows that are not dirty in the database any more, except those whose unit
- * runs. */
+/* Drops the tasks of rows that are not dirty in the database any more, except those whose unit can
+ * still run. */
 static void drop_old(Run *run)
 {
         size_t n = 0;
@@ -450,8 +486,11 @@ static void drop_old(Run *run)
                 Task *task = &run->tasks[i];
 
                 if (!is_running(task) && !is_dirty(&run->claims, &task->dirty)) {
-                        task_done(task);
-                        continue;
+                        if (!can_run(task)) {
+                                task_done(task);
+                                continue;
+                        }
+                        set_state(run, task, TASK_WAITING, "its unit still runs");
                 }
                 if (n != i)
                         run->tasks[n] = TAKE_STRUCT(*task);

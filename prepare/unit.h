@@ -21,7 +21,7 @@ int prepare_unit_start(const char *template, const char *instance, char **ret_un
                        Error *reterr);
 
 /* Returns true if systemd says that this unit runs, stops or will start again by its Restart=, or
- * gives no answer. Blocks for about 10 s at most. */
+ * gives no answer. template: also the name of a unit of it. Blocks for about 10 s at most. */
 bool prepare_unit_runs(const char *template, const char *instance);
 
 typedef enum PrepareUnitEnd {

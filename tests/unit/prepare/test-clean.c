@@ -4,10 +4,11 @@
  * manager is a script in place of systemctl: it writes the units that it starts to "units", and a
  * file FAIL-UNIT makes a unit fail. A file LOST-UNIT makes only systemctl fail, and is its answer
  * to the next question about the state of the unit. So is a file "lost" for any unit, and a file
- * lost-UNIT. It writes the units that it was asked about to "asked". A file RUN-UNIT is a script of
- * the unit. */
+ * lost-UNIT. A unit with a file busy-UNIT always runs. It writes the units that it was asked about
+ * to "asked". A file RUN-UNIT is a script of the unit. */
 
 #include <inttypes.h>
+#include <sys/wait.h>
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -27,7 +28,8 @@ static const char systemctl[] =
         "cd \"${0%/*}/..\"\n"
         "case \"$1\" in\n"
         "show) if [ \"$2\" = --property=ActiveState,SubState ]; then"
-        " echo $3 >>asked; mv lost-$3 lost 2>/dev/null;"
+        " echo $3 >>asked; [ ! -e busy-$3 ] || { echo ActiveState=activating; exit; };"
+        " mv lost-$3 lost 2>/dev/null;"
         " cat lost 2>/dev/null || echo ActiveState=failed; rm -f lost; exit; fi;"
         " echo LoadState=loaded; echo Type=$(cat type 2>/dev/null || echo oneshot);"
         " echo RemainAfterExit=no; cat exec 2>/dev/null;;\n"
@@ -54,7 +56,7 @@ static void put_device(PrepareFixture *f, const char *address, const char *group
         put_link(f, address, "iommu_group", target);
 }
 
-/* Makes a device dirty, as the agent does. */
+/* Makes a device dirty a long time ago, as the agent does. */
 static void put_dirty(PrepareFixture *f, const char *address)
 {
         _cleanup_free_ char *sql = text_format(
@@ -63,6 +65,15 @@ static void put_dirty(PrepareFixture *f, const char *address)
                 " VALUES ('%s', 'pci', '', '', 1, 5, 'dirty', '', 1)",
                 address);
 
+        free(run_sql(f->claims->path, sql));
+}
+
+static void put_dirty_now(PrepareFixture *f, const char *address)
+{
+        _cleanup_free_ char *sql = text_format("UPDATE unclean_devices SET since_usec = %" PRIu64,
+                                               clock_usec(CLOCK_REALTIME));
+
+        put_dirty(f, address);
         free(run_sql(f->claims->path, sql));
 }
 
@@ -97,6 +108,18 @@ static int run_it(PrepareFixture *f)
         return r;
 }
 
+/* Runs in a process that a unit kills. */
+static void run_killed(PrepareFixture *f)
+{
+        pid_t pid = fork();
+        int status;
+
+        if (pid == 0)
+                _exit(run_it(f));
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFSIGNALED(status));
+}
+
 static void forget_results(PrepareFixture *f)
 {
         _cleanup_free_ char *path = scratch_path(f->run, "compute-agent-clean/cleaned.json");
@@ -114,18 +137,19 @@ static void assert_units(PrepareFixture *f, const char *expected)
         unlink(path);
 }
 
-/* Checks a device of the record. lines: their number. */
+/* Checks the last row of a device in the record. lines: their number. */
 static void assert_result(PrepareFixture *f, const char *address, const char *state,
                           const char *reason, size_t lines)
 {
         _cleanup_free_ char *text = scratch_read(f->run, "compute-agent-clean/cleaned.json");
         _cleanup_json_ json_t *document = NULL;
-        const json_t *item;
-        size_t i;
+        const json_t *devices, *item;
 
         assert_non_null(text);
         assert_int_equal(json_parse(text, strlen(text), &document, NULL), 0);
-        json_array_foreach(json_object_get(document, "devices"), i, item) {
+        devices = json_object_get(document, "devices");
+        for (size_t i = json_array_size(devices); i-- > 0;) {
+                item = json_array_get(devices, i);
                 if (strcmp(json_string_value(json_object_get(item, "address")), address) != 0)
                         continue;
                 assert_string_equal(json_string_value(json_object_get(item, "state")), state);
@@ -358,22 +382,20 @@ static void test_a_failure_of_systemctl_is_no_result(void **state)
 static void test_a_unit_of_another_row_is_not_joined(void **state)
 {
         PrepareFixture *f = *state;
-        _cleanup_free_ char *text = NULL, *changed = NULL, *sql = NULL;
+        _cleanup_free_ char *text = NULL, *changed = NULL;
         _cleanup_json_ json_t *record = NULL;
         json_t *device;
 
-        put_dirty(f, A);
-        sql = text_format("UPDATE unclean_devices SET since_usec = %" PRIu64,
-                          clock_usec(CLOCK_REALTIME));
-        free(run_sql(f->claims->path, sql));
+        put_dirty_now(f, A);
         scratch_write(f->claims->folder, "lost", "ActiveState=activating\n");
         assert_int_equal(run_it(f), PREPARE_DONE);
         assert_units(f, "");
-        assert_result(f, A, "waiting", "a unit of an earlier use still runs", 0);
+        assert_result(f, A, "waiting", "wipe@" A ".service still runs", 0);
         text = scratch_read(f->run, "compute-agent-clean/cleaned.json");
         assert_int_equal(json_parse(text, strlen(text), &record, NULL), 0);
         device = json_array_get(json_object_get(record, "devices"), 0);
         assert_int_equal(json_object_set_new(device, "state", json_string("cleaning")), 0);
+        assert_int_equal(json_object_set_new(device, "unit", json_string("wipe@" A ".service")), 0);
         changed = json_dumps(record, 0);
         scratch_write(f->run, "compute-agent-clean/cleaned.json", changed);
         scratch_write(f->claims->folder, "lost-wipe@" A ".service", "ActiveState=activating\n");
@@ -390,8 +412,54 @@ static void test_a_unit_of_another_row_is_not_joined(void **state)
         scratch_write(f->claims->folder, "lost", "ActiveState=activating\n");
         assert_int_equal(run_it(f), PREPARE_FAILED);
         assert_units(f, "");
-        assert_result(f, A, "failed",
-                      "a unit of an earlier use did not end within timeout_sec. Stop it", 0);
+        assert_result(f, A, "failed", "wipe@" A ".service did not end within timeout_sec. Stop it",
+                      0);
+}
+
+/* The operator changes the template while a unit of the old one runs: after its time, for the next
+ * row, and after a kill, for the same row. */
+static void test_a_unit_of_an_old_template_must_end(void **state)
+{
+        static const char *const templates[] = { "wipe", "prove" };
+        PrepareFixture *f = *state;
+
+        for (size_t i = 0; i < 2 * ARRAY_SIZE(templates); i++) {
+                const char *template = templates[i / 2];
+                bool is_late = i % 2 == 0;
+                _cleanup_free_ char *unit = text_format("%s@" A ".service", template);
+                _cleanup_free_ char *late = text_format("RUN-%s", unit);
+                _cleanup_free_ char *busy_name = text_format("busy-%s", unit);
+                _cleanup_free_ char *busy = scratch_path(f->claims->folder, busy_name);
+                _cleanup_free_ char *reason = text_format("%s still runs", unit);
+                _cleanup_free_ char *script = text_format(
+                        "for i in $(seq 500); do grep -q %s %s/compute-agent-clean/cleaned.json &&"
+                        " break; sleep 0.02; done; kill $PPID\n",
+                        unit, f->run);
+
+                put_dirty_now(f, A);
+                configure(f, SECTION "timeout_sec = 1\n");
+                scratch_write(f->claims->folder, late, is_late ? "sleep 2\n" : script);
+                if (is_late)
+                        assert_int_equal(run_it(f), PREPARE_FAILED);
+                else
+                        run_killed(f);
+                scratch_write(f->claims->folder, late, "");
+                assert_units(f, i < 2 ? "wipe@" A ".service\n"
+                                      : "wipe@" A ".service\nprove@" A ".service\n");
+                scratch_write(f->claims->folder, busy_name, "");
+                configure(f, SECTION "clean = erase@.service\nprove = check@.service\n");
+                if (is_late)
+                        put_dirty_now(f, A);
+                for (int j = 0; j < 2; j++) {
+                        assert_int_equal(run_it(f), PREPARE_DONE);
+                        assert_result(f, A, "waiting", reason, 0);
+                }
+                assert_units(f, "");
+                assert_int_equal(unlink(busy), 0);
+                assert_int_equal(run_it(f), PREPARE_DONE);
+                assert_units(f, "erase@" A ".service\ncheck@" A ".service\n");
+                assert_result(f, A, "clean", "", 0);
+        }
 }
 
 /* A guest takes the device while its unit runs, and ends. The stamp of the new row comes after the
@@ -418,7 +486,7 @@ static void test_a_unit_of_another_row_has_no_successor(void **state)
         scratch_write(f->run, "compute-agent/clean-wanted", "1\n");
         assert_int_equal(run_it(f), PREPARE_DONE);
         assert_units(f, "wipe@" A ".service\n");
-        assert_result(f, A, "waiting", "the agent has ended this cleaning", 0);
+        assert_result(f, A, "waiting", "wipe@" A ".service still runs", 0);
         scratch_write(f->claims->folder, "RUN-wipe@" A ".service", "");
         assert_int_equal(run_it(f), PREPARE_DONE);
         assert_units(f, "wipe@" A ".service\nprove@" A ".service\n");
@@ -561,8 +629,8 @@ TEST_MAIN_WITH(set_up, prepare_teardown, test_a_dirty_device_is_cleaned_and_prov
                test_a_device_opened_meanwhile_is_not_clean,
                test_a_unit_whose_success_proves_nothing_is_refused,
                test_a_failure_of_systemctl_is_no_result, test_a_unit_of_another_row_is_not_joined,
-               test_a_unit_of_another_row_has_no_successor, test_the_configuration_is_read_again,
-               test_a_success_without_claims_is_no_result,
+               test_a_unit_of_an_old_template_must_end, test_a_unit_of_another_row_has_no_successor,
+               test_the_configuration_is_read_again, test_a_success_without_claims_is_no_result,
                test_a_section_that_is_missing_for_a_moment_is_no_failure,
                test_a_device_that_is_missing_for_a_moment_is_no_failure,
                test_a_failure_while_the_system_stops_is_no_result,
