@@ -275,6 +275,9 @@ int partition_watch_new(PartitionWatch **ret, const CleanerConfig *config)
         r = sd_event_add_time(config->event, &watch->timer, CLOCK_MONOTONIC, 0, 0, on_tick, watch);
         if (r >= 0)
                 r = sd_event_source_set_enabled(watch->timer, SD_EVENT_OFF);
+        if (r >= 0)
+                r = prepare_wanted_watch(&config->service->wanted, config->event,
+                                         &config->service->settings.driver);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(watch);

@@ -23,6 +23,7 @@
 #include "base/text.h"
 
 #define RECORD_MAX ((size_t)4 << 20)
+#define AGAIN_USEC (3 * USEC_PER_SEC)
 
 int prepare_wanted_init(PrepareWanted *wanted, const char *runtime, const char *verb,
                         const char *record)
@@ -41,9 +42,27 @@ int prepare_wanted_init(PrepareWanted *wanted, const char *runtime, const char *
 
 void prepare_wanted_done(PrepareWanted *wanted)
 {
+        sd_event_source_disable_unref(wanted->timer);
         free(wanted->path);
         free(wanted->record_path);
         *wanted = (PrepareWanted){ 0 };
+}
+
+static int on_again(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        PrepareWanted *wanted = userdata;
+
+        if (*wanted->config)
+                prepare_wanted_tend(wanted, *wanted->config);
+        return 0;
+}
+
+int prepare_wanted_watch(PrepareWanted *wanted, sd_event *event, const HostConfig *const *config)
+{
+        int r = sd_event_add_time(event, &wanted->timer, CLOCK_MONOTONIC, 0, 0, on_again, wanted);
+
+        wanted->config = config;
+        return r < 0 ? r : sd_event_source_set_enabled(wanted->timer, SD_EVENT_OFF);
 }
 
 /* Returns the first section [device_prepare NAME] that has the card, or NULL. */
@@ -146,6 +165,11 @@ void prepare_wanted_note(PrepareWanted *wanted, const HostConfig *config, const 
         for (size_t i = 0; i < claim->n_devices; i++)
                 if (is_concerned(config, snapshot, &claim->devices[i])) {
                         prepare_wanted_write(wanted, false);
+                        if (wanted->timer) {
+                                (void)sd_event_source_set_time(
+                                        wanted->timer, clock_usec(CLOCK_MONOTONIC) + AGAIN_USEC);
+                                (void)sd_event_source_set_enabled(wanted->timer, SD_EVENT_ONESHOT);
+                        }
                         return;
                 }
 }

@@ -8,6 +8,8 @@
  * that the program saw. While the record lacks the last stamp, or names unfinished work, each cycle
  * of the agent writes another stamp, if a section has vgpu_types. */
 
+#include <systemd/sd-event.h>
+
 #include "claims/claims.h"
 #include "drivers/host/host-config.h"
 #include "drivers/host/snapshot.h"
@@ -15,9 +17,11 @@
 #define PREPARE_STAMP_SIZE 17 /* hexadecimal digits, with the NUL */
 
 typedef struct PrepareWanted {
-        char *path, *record_path;       /* NULL: the service has no folder in /run */
-        char stamp[PREPARE_STAMP_SIZE]; /* the last one, also if its write failed; "": none */
-        bool logged;                    /* a failure to write was logged */
+        char *path, *record_path;        /* NULL: the service has no folder in /run */
+        char stamp[PREPARE_STAMP_SIZE];  /* the last one, also if its write failed; "": none */
+        bool logged;                     /* a failure to write was logged */
+        sd_event_source *timer;          /* owned; NULL: a stamp is not looked at again */
+        const HostConfig *const *config; /* the current configuration, for the timer; borrowed */
 } PrepareWanted;
 
 /* Sets the paths of "prepare" and "prepared", or of "clean" and "cleaned" (agent/cycle/cleaner.h).
@@ -26,6 +30,12 @@ typedef struct PrepareWanted {
 int prepare_wanted_init(PrepareWanted *wanted, const char *runtime, const char *verb,
                         const char *record);
 void prepare_wanted_done(PrepareWanted *wanted);
+
+/* Lets the event loop call prepare_wanted_tend() 3 s after each stamp of prepare_wanted_note().
+ * *config is read then; NULL: no call. systemd does not start a service that is about to end, and a
+ * run at its end can miss a stamp. Must be called once. Returns a negative errno of the event loop.
+ */
+int prepare_wanted_watch(PrepareWanted *wanted, sd_event *event, const HostConfig *const *config);
 
 /* Writes a new stamp. wanted->path must not be NULL. A failure to write the stamp is logged once
  * until a write succeeds. retries: another stamp is written to prepare-retry before, so that units

@@ -166,6 +166,37 @@ static void test_stamps_follow_changes(void **state)
         assert_string_not_equal(second, third);
 }
 
+/* systemd joins a start of the service with a run that ends, and the run has not seen the stamp. */
+static void test_a_missed_stamp_is_written_again(void **state)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_free_ char *runtime = scratch_path(folder, "agent"), *record = NULL;
+        _cleanup_(sd_event_unrefp) sd_event *event = NULL;
+        _cleanup_(prepare_wanted_done) PrepareWanted wanted = { 0 };
+        const HostConfig *current = &config;
+        char missed[PREPARE_STAMP_SIZE];
+        ClaimDevice device;
+        Claim claim;
+
+        scratch_write(folder, "agent-prepare/prepared.json", "{\"wanted\": \"an earlier one\"}");
+        scratch_mkdir(folder, "agent");
+        assert_int_equal(prepare_wanted_init(&wanted, runtime, "prepare", "prepared"), 0);
+        assert_true(sd_event_new(&event) >= 0);
+        assert_true(prepare_wanted_watch(&wanted, event, &current) >= 0);
+        make_claim(&claim, &device, "0000:c1:00.4");
+        prepare_wanted_note(&wanted, &config, NULL, &claim);
+        strcpy(missed, wanted.stamp);
+        assert_true(sd_event_run(event, 5 * USEC_PER_SEC) > 0);
+        assert_string_not_equal(wanted.stamp, missed);
+        /* A run has seen it. */
+        prepare_wanted_note(&wanted, &config, NULL, &claim);
+        strcpy(missed, wanted.stamp);
+        record = text_format("{\"wanted\": \"%s\"}", missed);
+        scratch_write(folder, "agent-prepare/prepared.json", record);
+        assert_true(sd_event_run(event, 5 * USEC_PER_SEC) > 0);
+        assert_string_equal(wanted.stamp, missed);
+}
+
 static void test_nothing_is_written_without_a_folder(void **state)
 {
         _cleanup_(prepare_wanted_done) PrepareWanted none = { 0 }, gone = { 0 };
@@ -185,4 +216,4 @@ static void test_nothing_is_written_without_a_folder(void **state)
 }
 
 TEST_MAIN(test_devices_of_prepared_cards, test_unfinished_records, test_stamps_follow_changes,
-          test_nothing_is_written_without_a_folder)
+          test_a_missed_stamp_is_written_again, test_nothing_is_written_without_a_folder)
