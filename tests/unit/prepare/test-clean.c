@@ -4,8 +4,8 @@
  * manager is a script in place of systemctl: it writes the units that it starts to "units", and a
  * file FAIL-UNIT makes a unit fail. A file LOST-UNIT makes only systemctl fail, and is its answer
  * to the next question about the state of the unit. So is a file "lost" for any unit, and a file
- * lost-UNIT. A unit with a file busy-UNIT always runs. It writes the units that it was asked about
- * to "asked". A file RUN-UNIT is a script of the unit. */
+ * lost-UNIT. A file busy-UNIT is the answer to each question. It writes the units that it was asked
+ * about to "asked". A file RUN-UNIT is a script of the unit. */
 
 #include <inttypes.h>
 #include <sys/wait.h>
@@ -28,8 +28,8 @@ static const char systemctl[] =
         "cd \"${0%/*}/..\"\n"
         "case \"$1\" in\n"
         "show) if [ \"$2\" = --property=ActiveState,SubState ]; then"
-        " echo $3 >>asked; [ ! -e busy-$3 ] || { echo ActiveState=activating; exit; };"
-        " mv lost-$3 lost 2>/dev/null;"
+        " echo $3 >>asked; cat busy-$3 2>/dev/null && exit\n"
+        "mv lost-$3 lost 2>/dev/null;"
         " cat lost 2>/dev/null || echo ActiveState=failed; rm -f lost; exit; fi;"
         " echo LoadState=loaded; echo Type=$(cat type 2>/dev/null || echo oneshot);"
         " echo RemainAfterExit=no; cat exec 2>/dev/null;;\n"
@@ -446,7 +446,7 @@ static void test_a_unit_of_an_old_template_must_end(void **state)
                 scratch_write(f->claims->folder, late, "");
                 assert_units(f, i < 2 ? "wipe@" A ".service\n"
                                       : "wipe@" A ".service\nprove@" A ".service\n");
-                scratch_write(f->claims->folder, busy_name, "");
+                scratch_write(f->claims->folder, busy_name, "ActiveState=activating\n");
                 configure(f, SECTION "clean = erase@.service\nprove = check@.service\n");
                 if (is_late)
                         put_dirty_now(f, A);
