@@ -4,7 +4,7 @@
  *
  *   new ──▶ cleaning ──▶ proving ──▶ clean
  *    │          └───────────┴──────▶ failed
- *    └──▶ waiting: a process has it open, it or its section is missing, or a unit of another row
+ *    └──▶ waiting: it is in use, it or its section is missing, or a unit of another row
  *         or template runs for it (for timeout_sec at most); the next stamp makes it new again
  *
  * A section without a unit for the proof skips proving. A new task can fail at once. One whose unit
@@ -15,8 +15,9 @@
  * it waits, also if the last look failed: a device can be absent during a hot reset, and a section
  * while its file is written. The agent decides about a section that is gone.
  * Before each unit and before the result "clean" it checks that no process has its VFIO group or
- * device open, and that it has no mediated devices. If that is not known, it counts as open. A
- * device that is open at first waits, and one that is open at a later check fails.
+ * device open, and that it has no mediated, vDPA or upper network devices. If this is not known, it
+ * counts as open. A device that is open at first waits, and one that is open at a later check
+ * fails.
  *
  * A task whose unit an earlier run started for the same row begins with the first unit again. If
  * the first unit still runs, it is not started twice: the task waits for it, and its success counts
@@ -386,7 +387,7 @@ static int begin(Run *run, Task *task, Error *reterr)
         }
         if (!section || open) {
                 set_state(run, task, TASK_WAITING,
-                          !section ? why : "a process has it open, or that is not known");
+                          !section ? why : "it is in use, or that is not known");
                 return 0;
         }
         old = find_old_unit(run, task, section);

@@ -6,20 +6,22 @@
  * iommu_group, and the folder vfio-dev. Those of a device to clean are vendor, device and the link
  * physfn. Each process has its descriptors in PROC/PID/fd, and a VFIO handle is a link to
  * /dev/vfio/GROUP, /dev/vfio/noiommu-GROUP or /dev/vfio/devices/vfioN. The mediated devices of all
- * devices are the links SYS/bus/mdev/devices/UUID to .../PARENT/UUID.
+ * devices are the links SYS/bus/mdev/devices/UUID to .../PARENT/UUID, and vDPA devices those of
+ * SYS/bus/vdpa/devices. Network devices above that of a function are its links net/NAME/upper_NAME.
  *
  * A descriptor of an IOMMU group counts for each function of the group. A path below another mount
  * of /dev ends in the same words, so only the end is compared, from "/vfio/" on. The text proves
  * nothing: a handle is an opened device with the number in SYS/class/vfio/GROUP/dev or
  * SYS/class/vfio-dev/vfioN/dev. If this cannot be read, its functions are unknown. If /proc, the
- * descriptors of any process, or the mediated devices cannot be read, each function that is not
- * seen in use (open, or with mediated devices) is unknown. A link of a card or function that is
+ * descriptors of any process, or the mediated or vDPA devices cannot be read, each function that is
+ * not seen in use (open, or with devices above it) is unknown. A link of a card or function that is
  * missing or cannot be read means that there is none, and a missing file of SR-IOV counts as 0. A
  * number, or vfio-dev, that cannot be read makes the card or the function unreadable, and the
  * others are still read. An unreadable function that is not seen in use is unknown, too. A card
  * with more than 65,535 functions is unreadable, too. The functions of an unreadable card are not
- * read. Only a lack of memory ends the read of a host. Limit: a handle that was received over a
- * socket and is in no table of descriptors is not seen.
+ * read. Only a lack of memory ends the read of a host. Limits: a handle that was received over a
+ * socket and is in no table of descriptors is not seen. Neither is the use of a network device in
+ * another network namespace.
  *
  * Tests: tests/unit/prepare/test-hardware.c */
 
@@ -304,21 +306,20 @@ static PrepareOpen check_handle(const Link *link, const char *class)
                        : PREPARE_OPEN_NO;
 }
 
-/* Returns true if a mediated device with this link target is below the function. */
+/* Returns true if a mediated or vDPA device with this link target is below the function. */
 static bool is_parent(const PrepareFunction *function, const char *target)
 {
-        const char *end = strrchr(target, '/');
-        size_t n = strlen(function->address);
+        char part[PCI_ADDRESS_SIZE + 2];
 
-        return end && (size_t)(end - target) > n && end[-1 - (ptrdiff_t)n] == '/' &&
-               strncmp(end - n, function->address, n) == 0;
+        snprintf(part, sizeof(part), "/%s/", function->address);
+        return strstr(target, part);
 }
 
 static PrepareOpen find_use(const PrepareFunction *function, const Link *link)
 {
         char class[CLASS_SIZE];
 
-        if (link->kind == PREPARE_OPEN_MDEV)
+        if (link->kind == PREPARE_OPEN_PARENT)
                 return is_parent(function, link->target) ? link->kind : PREPARE_OPEN_NO;
         return is_named(function, link->target, class) ? check_handle(link, class)
                                                        : PREPARE_OPEN_NO;
@@ -340,9 +341,9 @@ static void note_link(PrepareHost *host, const Link *link)
 }
 
 /* Marks each function that a link of the folder concerns: a descriptor of a process, or a mediated
- * device. Ignores a file whose path is too long for the kernel, which each user can make. Returns 0
- * also if the folder or a link is gone, or the negative errno of a folder or link that cannot be
- * read. */
+ * or vDPA device. Ignores a file whose path is too long for the kernel, which each user can make.
+ * Returns 0 also if the folder or a link is gone, or the negative errno of a folder or link that
+ * cannot be read. */
 static int read_links(const PreparePaths *paths, const char *path, PrepareHost *host,
                       PrepareOpen kind)
 {
@@ -365,10 +366,51 @@ static int read_links(const PreparePaths *paths, const char *path, PrepareHost *
                         r = -errno;
                 link.name = entry->d_name;
                 link.target[MAX(n, 0)] = '\0';
-                if (kind == PREPARE_OPEN_MDEV || strstr(link.target, "/vfio/"))
+                if (kind == PREPARE_OPEN_PARENT || strstr(link.target, "/vfio/"))
                         note_link(host, &link);
         }
         if (errno != 0 && errno != ENOENT && errno != ESRCH)
+                r = -errno;
+        closedir(folder);
+        return r;
+}
+
+/* Returns 1 if the folder of a network device names one above it, for instance a macvtap device; 0
+ * if not, or the folder is gone; or a negative errno. */
+static int find_upper(const char *path)
+{
+        const struct dirent *entry;
+        DIR *folder = opendir(path);
+        int r = 0;
+
+        if (!folder)
+                return errno == ENOENT ? 0 : -errno;
+        while (r == 0 && (errno = 0, entry = readdir(folder)))
+                r = strncmp(entry->d_name, "upper_", 6) == 0;
+        if (r == 0 && errno != 0)
+                r = -errno;
+        closedir(folder);
+        return r;
+}
+
+/* The same for all network devices of a function. */
+static int find_uppers(const PreparePaths *paths, const PrepareFunction *function)
+{
+        _cleanup_free_ char *path =
+                text_format("%s/" DEVICES "/%s/net", paths->sys, function->address);
+        const struct dirent *entry;
+        DIR *folder = path ? opendir(path) : NULL;
+        int r = 0;
+
+        if (!folder)
+                return path && errno == ENOENT ? 0 : path ? -errno : -ENOMEM;
+        while (r == 0 && (errno = 0, entry = readdir(folder))) {
+                _cleanup_free_ char *device = text_format("%s/%s", path, entry->d_name);
+
+                if (entry->d_name[0] != '.')
+                        r = device ? find_upper(device) : -ENOMEM;
+        }
+        if (r == 0 && errno != 0)
                 r = -errno;
         closedir(folder);
         return r;
@@ -381,11 +423,18 @@ static int read_process(const PreparePaths *paths, const char *pid, PrepareHost 
         return path ? read_links(paths, path, host, PREPARE_OPEN_YES) : -ENOMEM;
 }
 
-static void set_all_closed(PrepareHost *host)
+/* Sets "open" of each function as its network devices alone tell. */
+static void read_uppers(const PreparePaths *paths, PrepareHost *host)
 {
         for (size_t i = 0; i < host->n_cards; i++)
-                for (size_t j = 0; j < host->cards[i].n_functions; j++)
-                        host->cards[i].functions[j].open = PREPARE_OPEN_NO;
+                for (size_t j = 0; j < host->cards[i].n_functions; j++) {
+                        PrepareFunction *function = &host->cards[i].functions[j];
+                        int r = find_uppers(paths, function);
+
+                        function->open = r > 0   ? PREPARE_OPEN_PARENT
+                                         : r < 0 ? PREPARE_OPEN_UNKNOWN
+                                                 : PREPARE_OPEN_NO;
+                }
 }
 
 /* Marks functions that are not seen in use as unknown: those that could not be read, or all. */
@@ -403,13 +452,15 @@ static void set_unknown(PrepareHost *host, bool all)
 int prepare_read_open(const PreparePaths *paths, PrepareHost *host, Error *reterr)
 {
         _cleanup_free_ char *mdevs = text_format("%s/bus/mdev/devices", paths->sys);
-        DIR *folder = mdevs ? opendir(paths->proc) : NULL;
+        _cleanup_free_ char *vdpas = text_format("%s/bus/vdpa/devices", paths->sys);
+        DIR *folder = mdevs && vdpas ? opendir(paths->proc) : NULL;
         const struct dirent *entry;
         bool unknown = !folder;
-        int r = mdevs ? 0 : -ENOMEM;
+        int r = mdevs && vdpas ? 0 : -ENOMEM;
 
-        set_all_closed(host);
-        if (mdevs && read_links(paths, mdevs, host, PREPARE_OPEN_MDEV) < 0)
+        read_uppers(paths, host);
+        if (r == 0 && (read_links(paths, mdevs, host, PREPARE_OPEN_PARENT) < 0 ||
+                       read_links(paths, vdpas, host, PREPARE_OPEN_PARENT) < 0))
                 unknown = true;
         while (folder && r == 0 && (errno = 0, entry = readdir(folder))) {
                 if (!isdigit((unsigned char)entry->d_name[0]))

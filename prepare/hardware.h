@@ -36,9 +36,9 @@ int prepare_read_device(const PreparePaths *paths, const char *address, Snapshot
 
 /* Sets "open" of each function. A descriptor counts by the number of its device, not by its name.
  * If a named one cannot be checked, its functions are PREPARE_OPEN_UNKNOWN. If the descriptors of a
- * process, /proc itself or the mediated devices cannot be read, a function that is not seen in use
- * is PREPARE_OPEN_UNKNOWN. So is an unreadable function that is not seen in use. Returns -ENOMEM
- * with words on failure. */
+ * process, /proc itself or the mediated or vDPA devices cannot be read, a function that is not seen
+ * in use is PREPARE_OPEN_UNKNOWN. So is an unreadable function that is not seen in use. Returns
+ * -ENOMEM with words on failure. */
 int prepare_read_open(const PreparePaths *paths, PrepareHost *host, Error *reterr);
 
 /* Reads a file of a device that begins with a decimal number up to UINT32_MAX, and then ends or has

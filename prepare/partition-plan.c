@@ -146,8 +146,8 @@ const char *partition_plan_waits(const HostShapes *shapes, const PartitionFacts 
         switch (find_open(facts, partition)) {
         case PREPARE_OPEN_YES:
                 return "a process has one of its devices open";
-        case PREPARE_OPEN_MDEV:
-                return "one of its devices has mediated devices";
+        case PREPARE_OPEN_PARENT:
+                return "one of its devices has mediated, vDPA or network devices";
         case PREPARE_OPEN_UNKNOWN:
                 return "it is not known whether a process has one of its devices open";
         default:

@@ -17,8 +17,8 @@
  * prepare-retry. A failed activation without its claim is deactivated instead, which does not wait
  * for that. A unit that fails because the system stops is not recorded as failed.
  *
- * LIMITATIONS: only VFIO handles and mediated devices are seen, so a device with another driver
- * looks closed.
+ * LIMITATIONS: only VFIO handles and mediated, vDPA and upper network devices are seen, so a device
+ * with another driver looks closed.
  *
  * Tests: tests/unit/prepare/test-partitions.c tests/integration/claims/test_partitions.py */
 

@@ -77,9 +77,9 @@ static _printf_(5, 6) int add(Planner *p, PrepareKind kind, uint64_t value,
 
 static const char *describe_open(PrepareOpen open)
 {
-        return open == PREPARE_OPEN_YES    ? "a process has it open"
-               : open == PREPARE_OPEN_MDEV ? "it has mediated devices"
-                                           : "it is not known whether a process has it open";
+        return open == PREPARE_OPEN_YES      ? "a process has it open"
+               : open == PREPARE_OPEN_PARENT ? "it has mediated, vDPA or network devices"
+                                             : "it is not known whether a process has it open";
 }
 
 /* Writes why the functions of the card cannot be replaced. Returns false if they can. */

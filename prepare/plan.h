@@ -9,14 +9,15 @@
  *
  * Rules of the decision:
  *
- *   - A function that a process has open, or that has mediated devices, never changes. If that is
- *     not known, it counts as open.
+ *   - A function that a process has open, or that is the parent of other devices, never changes. If
+ *     that is not known, it counts as open.
  *   - A function with the type that its claim needs never changes, and neither does a vGPU whose
  *     claim needs no type.
  *   - A function of a pending claim gets no type, and loses no type that the claim needs.
  *   - Nothing is cleared while the claims are not completely known.
  *   - The number of functions is only replaced while all functions of the card are free: no claim,
- *     no open handle, no mediated device and no type. The claims must be completely known for that.
+ *     no open handle, no device of which it is the parent, and no type. The claims must be
+ * completely known for that.
  */
 
 #include "drivers/host/host-config.h"
@@ -28,9 +29,10 @@
 typedef enum PrepareOpen {
         PREPARE_OPEN_NO,
         PREPARE_OPEN_YES,
-        PREPARE_OPEN_MDEV,    /* mediated devices are below it, which guests can have */
-        PREPARE_OPEN_UNKNOWN, /* the function, the descriptors of a process or the mediated devices
-                                 cannot be read */
+        PREPARE_OPEN_PARENT,  /* it has mediated, vDPA or upper network devices, which guests can
+                                 have */
+        PREPARE_OPEN_UNKNOWN, /* the function, the descriptors of a process or the devices of
+                                 which it is the parent cannot be read */
 } PrepareOpen;
 
 /* A virtual function. */

@@ -279,7 +279,7 @@ static void test_no_unit_without_evidence(void **state)
         put_dirty(f, A);
         put_handle(f, 100, "/dev/vfio/7");
         assert_int_equal(run_it(f), PREPARE_DONE);
-        assert_result(f, A, "waiting", "a process has it open, or that is not known", 0);
+        assert_result(f, A, "waiting", "it is in use, or that is not known", 0);
         end_process(f, 100);
         /* A living claim names it. */
         put_dirty(f, A);

@@ -237,11 +237,30 @@ static void test_mediated_devices_are_in_use(void **state)
         put_mdev(f, "a297db4a-f4c2-11e6-90f6-d3b88d6c9525", SECOND);
         assert_int_equal(prepare_read_open(&f->paths, &host, NULL), 0);
         assert_int_equal(host.cards->functions[0].open, PREPARE_OPEN_NO);
-        assert_int_equal(host.cards->functions[1].open, PREPARE_OPEN_MDEV);
+        assert_int_equal(host.cards->functions[1].open, PREPARE_OPEN_PARENT);
         scratch_write(f->claims->folder, "sys/bus/mdev/devices/no-link", "");
         assert_int_equal(prepare_read_open(&f->paths, &host, NULL), 0);
         assert_int_equal(host.cards->functions[0].open, PREPARE_OPEN_UNKNOWN);
-        assert_int_equal(host.cards->functions[1].open, PREPARE_OPEN_MDEV);
+        assert_int_equal(host.cards->functions[1].open, PREPARE_OPEN_PARENT);
+}
+
+/* The guests of vDPA and macvtap devices open other files than those of VFIO. */
+static void test_network_functions_are_in_use(void **state)
+{
+        PrepareFixture *f = *state;
+        _cleanup_(prepare_host_done) PrepareHost host = { 0 };
+
+        put_card(f, CARD, 4, 4);
+        read_host(f, &host);
+        put_vdpa(f, "vdpa0", FIRST);
+        put_upper(f, "macvtap0", SECOND);
+        put(f, "0000:c1:00.6", "net/eth6/address", "02:00:00:00:00:01\n");
+        put(f, "0000:c1:00.7", "net", "a file");
+        assert_int_equal(prepare_read_open(&f->paths, &host, NULL), 0);
+        assert_int_equal(host.cards->functions[0].open, PREPARE_OPEN_PARENT);
+        assert_int_equal(host.cards->functions[1].open, PREPARE_OPEN_PARENT);
+        assert_int_equal(host.cards->functions[2].open, PREPARE_OPEN_NO);
+        assert_int_equal(host.cards->functions[3].open, PREPARE_OPEN_UNKNOWN);
 }
 
 /* A folder of descriptors that cannot be read hides handles, so each function can be open. */
@@ -285,5 +304,6 @@ TEST_MAIN_WITH(prepare_setup, prepare_teardown, test_card_with_functions, test_m
                test_bad_files, test_links_of_handles,
                test_a_file_with_the_name_of_a_group_is_no_handle,
                test_a_file_with_a_long_path_is_no_handle, test_the_number_of_the_device_decides,
-               test_open_functions, test_mediated_devices_are_in_use, test_unreadable_process,
+               test_open_functions, test_mediated_devices_are_in_use,
+               test_network_functions_are_in_use, test_unreadable_process,
                test_unreadable_function_can_be_open)

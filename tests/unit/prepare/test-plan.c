@@ -296,11 +296,11 @@ static void test_open_functions_stay_unchanged(void **state)
                 { "mediated devices",
                   { .virtual_functions = 4, .driver_override = (char *)"vfio-pci" },
                   { 0 },
-                  { OPEN(A, 0, MDEV) },
+                  { OPEN(A, 0, PARENT) },
                   NONE,
                   false,
                   "refuse card 4 (4 functions are wanted instead of 1, but 0000:c1:00.4: it has "
-                  "mediated devices)" },
+                  "mediated, vDPA or network devices)" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)

@@ -407,6 +407,24 @@ static void test_functions_with_mediated_devices_stay(void **state)
         assert_int_equal(prepare_act(&f->paths, &host, &bind, NULL), 0);
 }
 
+/* The functions of a network card have guests that neither a claim nor a VFIO handle shows. */
+static void test_functions_of_network_guests_stay(void **state)
+{
+        PrepareFixture *f = *state;
+        _cleanup_free_ char *vdpa = scratch_path(f->sys, "bus/vdpa/devices/vdpa0");
+
+        configure(f, SECTION "virtual_functions = 2\ndriver_override = vfio-pci\n");
+        put_card(f, CARD, 1, 4);
+        put_vdpa(f, "vdpa0", A);
+        for (int i = 0; i < 2; i++) {
+                assert_int_equal(run_it(f), PREPARE_FAILED);
+                assert_int_equal(get(f, CARD, "sriov_numvfs"), 1);
+                assert_int_equal(get(f, A, "driver_override"), UINT64_MAX);
+                unlink(vdpa);
+                put_upper(f, "macvtap0", A);
+        }
+}
+
 /* A function that another process opened or changed since the plan is not written. */
 static void test_step_of_an_old_plan(void **state)
 {
@@ -439,4 +457,4 @@ TEST_MAIN_WITH(prepare_setup, prepare_teardown, test_types_are_set_and_cleared,
                test_a_late_driver_makes_another_pass,
                test_a_change_during_the_run_makes_another_pass,
                test_content_of_prepare_wanted_is_limited, test_functions_with_mediated_devices_stay,
-               test_step_of_an_old_plan)
+               test_functions_of_network_guests_stay, test_step_of_an_old_plan)
