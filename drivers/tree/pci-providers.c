@@ -277,14 +277,24 @@ static int set_total(Provider *provider, const char *resource_class, const PciVi
 }
 
 /* Removes all other classes. If the class of the device changed, the record of the only other class
- * becomes that of this one, so a reserved device stays reserved. Another device at the provider's
- * place begins with a new record. -ENOMEM. */
-static int change_class(const TreeUpdate *update, Provider *provider, const char *resource_class)
+ * becomes that of this one, so a reserved device stays reserved. If the number of devices changed,
+ * as between a physical function and its virtual functions, only a complete reservation stays.
+ * Another device at the provider's place begins with a new record. -ENOMEM. */
+static int change_class(const TreeUpdate *update, Provider *provider, const PciView *view)
 {
-        if (provider->n_inventories == 1 &&
-            !(update->known && string_set_contains(&update->known->exchanged, provider->name))) {
-                const Inventory record = provider->inventories[0].inventory;
+        const char *resource_class = view->resource_class;
 
+        if (provider->n_inventories == 1 &&
+            strcmp(provider->inventories[0].resource_class, resource_class) != 0 &&
+            !(update->known && string_set_contains(&update->known->exchanged, provider->name))) {
+                Inventory record = provider->inventories[0].inventory;
+
+                if (record.total != view->n_devices) {
+                        bool is_reserved = record.reserved >= record.total;
+
+                        record = INVENTORY_DEFAULT(view->n_devices - view->n_unlisted);
+                        record.reserved = is_reserved ? record.total : 0;
+                }
                 /* provider_set_inventory() rejects invalid values (-EINVAL): leave them out */
                 if (provider_set_inventory(provider, resource_class, &record) == -ENOMEM)
                         return -ENOMEM;
@@ -327,7 +337,7 @@ static int apply_view(TreeUpdate *update, const PciView *view, Error *reterr)
                 return error_oom(reterr);
         if (!provider)
                 return 0;
-        if (change_class(update, provider, view->resource_class) < 0)
+        if (change_class(update, provider, view) < 0)
                 return error_oom(reterr);
         r = set_total(provider, view->resource_class, view, reterr);
         if (r < 0)

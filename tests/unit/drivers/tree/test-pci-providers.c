@@ -216,6 +216,9 @@ static void test_changes(void **state)
                   HOST(GPU("0000:8a:00.0")) GUEST("0000:8a:00.0"), "{'one_time_use': true}",
                   HOST(GPU("0000:8a:00.0")), "{'one_time_use': true, 'resource_class': 'GPU'}",
                   "cn1_0000:8A:00.0 CUSTOM_GPU=1/1 HW_PCI_ONE_TIME_USE" },
+                { "F5: one-time use, freed, PF to VFs: all are reserved",
+                  HOST(CARD) GUEST("0000:81:00.0"), "{'product_id': '1572', 'one_time_use': true}",
+                  HOST(CARD), SPEC_VF, "cn1_0000:81:00.0 CUSTOM_VF=2/2" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -277,6 +280,12 @@ static void test_g2_18_keeps_what_an_operator_set(void **state)
         record = provider_find_inventory(tree->providers[1], "CUSTOM_PCI_8086_154C");
         assert_int_equal(record->reserved, 2);
         assert_int_equal(record->step_size, 2);
+        /* the physical function in place of its functions */
+        record->reserved = 1;
+        assert_int_equal(update(tree, HOST(CARD), SPEC_PF, true, NULL), 0);
+        record = provider_find_inventory(tree->providers[1], "CUSTOM_PCI_8086_1572");
+        assert_int_equal(record->reserved, 0);
+        assert_int_equal(record->step_size, 1);
 }
 
 static void test_c10_leaves_others_alone(void **state)
