@@ -355,18 +355,19 @@ export function claims(document, problemsDocument, now, text = '', max = 100) {
 }
 
 /* Returns {n, words, names}: the number of claims that must end before the host is empty, and of guests that are on and have none. names
- * are those of the first ones. Without both documents n is 0, and only words says that it is not known. */
+ * are those of the first ones. If a document is unread, words says what is not known. */
 export function drain(document, hostDocument, max = 20) {
-    if (!document || !hostDocument)
+    if (!document)
         return { n: 0, words: 'The claims and guests of this host are not known yet.', names: [] };
-    const claimed = list(document?.claims);
+    const claimed = list(document.claims);
     const unclaimed = guests(hostDocument, document).filter(one => one.claim === 0 && one.state !== 'shutoff');
     const n = claimed.length + unclaimed.length;
     return {
         n,
-        words: n === 0 ? '✓ No claims on this host.'
-               : [count(claimed.length, 'claim'), ...unclaimed.length > 0 ? [`${count(unclaimed.length, 'guest')} without a claim`] : []]
-                     .join(' and ') + ' on this host must move:',
+        words: n === 0 ? hostDocument ? '✓ No claims on this host.' : 'No claims on this host. Its guests are not known yet.'
+               : (hostDocument ? '' : 'The guests of this host are not known yet. ')
+                     + [count(claimed.length, 'claim'), ...unclaimed.length > 0 ? [`${count(unclaimed.length, 'guest')} without a claim`] : []]
+                         .join(' and ') + ' on this host must move:',
         names: [...claimed.map(label), ...unclaimed.map(one => one.name)].slice(0, max),
     };
 }

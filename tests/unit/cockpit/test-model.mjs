@@ -144,8 +144,10 @@ cases('claims() finds claims by text and limits the rows', [
 
 const running = {domains: ['running', 'paused', 'shutoff'].map((state, i) => ({uuid: `r${i}`, name: state, state}))};
 cases('drain() counts and names the claims, and the guests without one', [
-    [() => [drain(null, null), drain(null, running), drain(claimsDocument, null)],
-     Array(3).fill({n: 0, words: 'The claims and guests of this host are not known yet.', names: []})],
+    [() => [drain(null, null), drain(null, running)],
+     Array(2).fill({n: 0, words: 'The claims and guests of this host are not known yet.', names: []})],
+    [() => drain({claims: []}, null), {n: 0, words: 'No claims on this host. Its guests are not known yet.', names: []}],
+    [() => drain(claimsDocument, null), {n: 1, words: 'The guests of this host are not known yet. 1 claim on this host must move:', names: ['#7 web']}],
     [() => drain({claims: []}, {domains: []}), {n: 0, words: '✓ No claims on this host.', names: []}],
     [() => drain(claimsDocument, {}), {n: 1, words: '1 claim on this host must move:', names: ['#7 web']}],
     [() => drain(claimsDocument, hostDocument).n, 1],
