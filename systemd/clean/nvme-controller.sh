@@ -66,15 +66,31 @@ all_namespaces_found() {
     [ "$(namespaces | grep -c .)" != "$(echo "$active" | grep -c :0x)" ] || echo yes
 }
 
-# The guest of a controller with namespace management (bit 3 of OACS) can detach a namespace, which keeps its data, or delete it.
+# Sanitize erases the whole NVM subsystem, and another guest can have another controller of it. Bit 1 of CMIC says that there can be
+# several. A drive with two ports sets it in a slot with one port too, so the controllers are counted.
+check_alone() {
+    cmic=$(number cmic "$identity")
+    [ $((cmic & 2)) != 0 ] || return 0
+    controllers=$(nvme list-ctrl "/dev/$name") || fail "the controllers of its subsystem cannot be listed"
+    count=$(number "num of ctrls present" "$controllers")
+    [ $((count)) = 1 ] || fail "its subsystem has other controllers, whose data can be that of other guests. Use a script of your own"
+}
+
+# The guest of a controller with namespace management (bit 3 of OACS) can detach a namespace, which keeps its data, or delete it. The list
+# of all namespaces is that of the subsystem, so one that is not attached can belong to another controller.
 check_namespaces() {
     [ -n "$(namespaces)" ] || fail "it has no namespace"
     oacs=$(number oacs "$identity")
     [ $((oacs & 8)) != 0 ] || return 0
     all=$(nvme list-ns "/dev/$name" --all) || fail "its detached namespaces cannot be listed"
-    [ "$all" = "$active" ] || fail "it has a detached namespace. Attach or delete it"
+    if [ "$all" != "$active" ]; then
+        check_alone
+        fail "it has a namespace that is not attached to this controller. Attach or delete it"
+    fi
     unused=$(number unvmcap "$identity")
-    [ $((unused)) = 0 ] || fail "$((unused)) bytes of it are in no namespace. Create one, or clean it with a script of your own"
+    # A number that the shell cannot read is a failure.
+    [ $((unused)) -le "${NVME_UNUSED_BYTES:-0}" ] ||
+        fail "$((unused)) bytes of it are in no namespace, more than NVME_UNUSED_BYTES of the unit. Create a namespace, or set that number"
 }
 
 # Binds the driver nvme. Sets the name of the controller and its identity, the output of "nvme id-ctrl".
@@ -91,6 +107,5 @@ open_controller() {
     identity=$(nvme id-ctrl "/dev/$name") || fail "it cannot be identified"
     active=$(nvme list-ns "/dev/$name") || fail "its namespaces cannot be listed"
     wait_for "the kernel has not found exactly the active namespaces" all_namespaces_found
-    check_namespaces
     udevadm settle || fail "udev has not settled"
 }

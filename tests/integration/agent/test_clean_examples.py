@@ -36,15 +36,16 @@ class ExampleCase(EnvCase):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
-    def run_example(self, name, code=0):
-        with self.start_example(name) as running:
+    def run_example(self, name, code=0, **env):
+        with self.start_example(name, **env) as running:
             text = running.communicate(timeout=60)[0]
         self.assertEqual(running.returncode, code, text)
         return text
 
-    def start_example(self, name, **options):
+    def start_example(self, name, start_new_session=False, **env):
         return subprocess.Popen([ROOT / 'systemd/clean' / name, A, self.sys], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                env={**os.environ, 'PATH': '%s:%s' % (self.bin, os.environ['PATH'])}, **options)
+                                env={**os.environ, 'PATH': '%s:%s' % (self.bin, os.environ['PATH']), **env},
+                                start_new_session=start_new_session)
 
 
 class TestReset(ExampleCase):
@@ -141,7 +142,7 @@ class TestNvme(ExampleCase):
             self.controller(sanicap, '0', oacs='0x1f')
             self.assert_both_fail('detached namespaces cannot be listed')
             self.put(self.bin / 'active--all', '[   0]:0x1\n[   1]:0x2\n')
-            self.assert_both_fail('has a detached namespace')
+            self.assert_both_fail('has a namespace that is not attached to this controller')
             self.put(self.bin / 'active--all', '[   0]:0x1\n')
             self.controller(sanicap, '0', oacs='0x1f', unvmcap='3840755982336')
             self.assert_both_fail('3840755982336 bytes of it are in no namespace')
@@ -150,6 +151,27 @@ class TestNvme(ExampleCase):
             self.run_example('prove-nvme')
             (self.bin / 'active--all').unlink()
             (self.bin / 'called').unlink()
+
+    def test_the_operator_accepts_a_number_of_unused_bytes(self):
+        """A drive that is over-provisioned has capacity in no namespace."""
+        self.put(self.bin / 'active--all', '[   0]:0x1\n')
+        for name in ('clean-nvme', 'prove-nvme'):
+            self.controller('0x2', '0', oacs='0x1f', unvmcap='320000000000')
+            self.run_example(name, NVME_UNUSED_BYTES='320000000000')
+            for accepted in ('', '0', '320 GB'):
+                self.assertIn('320000000000 bytes of it are in no namespace', self.run_example(name, 1, NVME_UNUSED_BYTES=accepted))
+            self.controller('0x2', '0', oacs='0x1f', unvmcap='320000000001')
+            self.assertIn('more than NVME_UNUSED_BYTES', self.run_example(name, 1, NVME_UNUSED_BYTES='320000000000'))
+
+    def test_a_namespace_of_another_controller_is_not_one_of_the_guest(self):
+        """An operator who deletes it deletes the disk of another guest."""
+        self.put(self.bin / 'active--all', '[   0]:0x1\n[   1]:0x2\n')
+        self.put(self.bin / 'controllers', 'num of ctrls present: 2\n[   0]:0x41\n[   1]:0x42\n')
+        for sanicap in ('0', '0x2'):
+            self.controller(sanicap, '0', cmic='0x2', oacs='0x1f')
+            self.assert_both_fail('its subsystem has other controllers')
+        self.controller('0', '0', cmic='0x2')
+        self.run_example('prove-nvme')
 
     def test_a_controller_without_namespaces_is_a_failure(self):
         (self.sys / 'block/nvme77n1/holders').rmdir()
