@@ -210,6 +210,22 @@ class Prepare(PrepareCase):
         # libvirt's /sys does not have the card of this test.
         self.assertIn('Card %s has 0 of 4 virtual functions' % CARD, self.findings())
 
+    def test_4_a_restart_of_the_agent_does_not_wait(self):
+        """The path unit starts the service at the removal of its folder, and the agent starts after the service."""
+        self.claim_function(FUNCTIONS[0], 'nvidia-7')
+        wait_until(lambda: self.types()[0] == 7, 60, 'the type of the claim')
+        self.assertTrue(self.machine.path('/run/compute-agent/prepare-wanted').exists())
+        slow = '/etc/systemd/system/%s.d/slow.conf' % PREPARE
+        self.machine.write(slow, '[Service]\nExecStartPre=/bin/sleep 60\n')
+        self.addCleanup(self.machine.run, 'systemctl', 'stop', PREPARE, check=False)
+        self.addCleanup(self.machine.run, 'systemctl', 'daemon-reload')
+        self.addCleanup(self.machine.run, 'rm', slow)
+        self.machine.run('systemctl', 'daemon-reload')
+        begin = time.monotonic()
+        self.machine.run('systemctl', 'restart', UNIT, timeout=120)
+        self.assertLess(time.monotonic() - begin, 10)
+        wait_until(lambda: self.machine.show('ActiveState', unit=PREPARE)['ActiveState'] == 'activating', 30, 'a run after the start')
+
     def test_4_hardening(self):
         self.machine.run('systemd-analyze', 'verify', PREPARE, PATH)
         self.machine.run('systemd-analyze', 'security', '--threshold=25', PREPARE)
