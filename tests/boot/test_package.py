@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.boot.case import BootCase, package
 from tests.boot.machine import UNIT
-from tests.env.scratch import EnvError
+from tests.env.scratch import EnvError, wait_until
 
 ROOT = Path(__file__).parents[2]
 CONFIG = '/etc/compute-agent/compute-agent.conf'
@@ -104,6 +104,19 @@ class Package(BootCase):
         script = self.machine.run('cat', '/var/lib/dpkg/info/compute-agent.postinst').stdout
         self.assertEqual(re.findall(r'^\s*deb-systemd-invoke (.*) >', script, re.M),
                          ["$_dh_action 'compute-agent-clean.path' 'compute-agent-prepare.path' 'compute-agent.service'"])
+
+    def test_a_removal_stops_a_cleaning(self):
+        """It would go on as root without the files of the package."""
+        clean = 'compute-agent-clean.service'
+        self.machine.write('/run/systemd/system/%s.d/test.conf' % clean, '[Service]\nExecStart=\nExecStart=/bin/sleep 900\n')
+        self.addCleanup(self.machine.run, 'rm', '-r', '/run/systemd/system/%s.d' % clean)
+        self.machine.run('systemctl', 'daemon-reload')
+        self.machine.run('systemctl', 'start', '--no-block', clean)
+        wait_until(lambda: self.machine.show('ActiveState', unit=clean)['ActiveState'] == 'activating', 30, 'the cleaning')
+        self.install(newer_package())
+        self.assertEqual(self.machine.show('ActiveState', unit=clean)['ActiveState'], 'activating')
+        self.machine.run('apt-get', '-qq', '--yes', 'remove', 'compute-agent', timeout=120)
+        self.assertEqual(self.machine.show('MainPID', unit=clean)['MainPID'], '0')
 
     def test_the_way_back_names_each_package(self):
         """apt removes a package that needs a newer compute-agent than the one that it installs."""
