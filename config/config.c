@@ -12,8 +12,9 @@
  * again. A Config is made completely or not at all. A value from a credential wins over all files.
  * An error about a value in a file begins with its file and line. An error of the driver's rules
  * begins with those of the first option that it names and that a file sets. An error about a
- * missing option of [placement] begins with the place of the section or of auth_type. Limit:
- * [mdev_TYPE] sections are read only for the types in enabled_mdev_types.
+ * missing option of Keystone begins with the place of auth_type, and one about another missing
+ * option of [placement] with that of the section. Limit: [mdev_TYPE] sections are read only for the
+ * types in enabled_mdev_types.
  *
  * Tests: tests/unit/config/test-config.c tests/unit/config/test-state-dir.c
  * tests/unit/config/test-auth.c */
