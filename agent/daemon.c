@@ -79,8 +79,8 @@ typedef struct Daemon {
         bool logged_no_metrics; /* the failure to write the metrics was logged */
         StartReason start_reason;
         char status[VERDICT_LINE_MAX]; /* last text that systemd has received */
-        bool is_past_start; /* a reload ended a mode without reshapes, so a reshape that follows
-                               does not belong to the start of the service */
+        bool is_past_start; /* a reload replaced settings whose [agent] nova forbids reshapes, so a
+                               later reshape does not belong to the start of the service */
         int exit_code;
 } Daemon;
 
