@@ -281,7 +281,8 @@ static bool is_migration(const Consumer *consumer)
         return consumer->type && strcmp(consumer->type, "MIGRATION") == 0;
 }
 
-/* Adds a consumer that can be a migration, or that Placement shows as one. */
+/* Adds a consumer of this host that has the type MIGRATION in Placement to "migrations". Adds a
+ * consumer for which is_loose() is true to "loose" and "loose_sizes". */
 static int add_migration(AuditEvidence *evidence, const ConsumerRead *read)
 {
         const Consumer *consumer = read->holding;
