@@ -12,8 +12,8 @@
  *
  * Each change by an operator or a health rule is written to the disk before it takes effect (not if
  * read_only). If the write fails, the change fails and is undone in memory. Only the time that a
- * failed cordon_lift() added to lifted stays. Evidence after that time still counts. The words for
- * people are made at each change.
+ * failed cordon_lift() added to lifted stays, and CordonState.lifted_usec shows it. So health rules
+ * ignore older findings. The words for people are made at each change.
  *
  * LIMITATIONS: reserved amounts that cannot be written until the agent restarts are lost, and the
  * device can stay reserved after its cordon is lifted. */
