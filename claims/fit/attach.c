@@ -6,8 +6,8 @@
  * if it has as many devices of all the classes together on each provider as Placement allocates
  * there, and the host still has them. The devices of a set count as their members. The class of a
  * device comes from the facts. A device that the host does not offer has no class. It counts if its
- * provider has an amount of one of the classes, in the claim or in Placement. It does not show that
- * a class is placed while Placement is away.
+ * provider has an amount of one of the classes, in the claim or in Placement. While Placement is
+ * away, only devices with a class show which classes are placed (is_placed()).
  *
  * Invariant: ATTACH_KEEP means that the host has each device of the claim that counts. ATTACH_MAKE
  * and ATTACH_REPLACE mean only that each allocated provider counts a device of the host for the

@@ -184,8 +184,8 @@ bool device_lacks_identity(const HostFacts *facts, const ClaimDevice *device)
                offers(facts, device->address);
 }
 
-/* Returns the existing mdev of the device's type that is not taken, the one with the lowest uuid.
- * NULL if there is none. */
+/* Returns an existing mdev on the device that has the device's type and is not taken: the one with
+ * the lowest uuid. NULL if there is none. */
 static const HostMdev *find_free(const HostFacts *facts, const HostDevice *device,
                                  const Taken *taken)
 {

@@ -5,11 +5,11 @@
  * counts the devices of a claim. Pure, except that the uuid of a new mdev is random.
  *
  * The provider of a device is named "<node>_<device>". Nothing is chosen on a device that a taken
- * PCI device blocks. Otherwise the choice is an existing mdev of the device's type that is not
- * taken (claims/fit/taken.h), the one with the lowest uuid. If there is none, it is a new mdev, as
- * long as the device can have one more. HostDevice.available is the number that could still be made
- * at the poll, by the hardware and by max_instances. Claimed mdevs that do not exist yet are
- * subtracted from it. */
+ * PCI device blocks. Otherwise the choice is an existing mdev on the device that has its type and
+ * is not taken (claims/fit/taken.h), the one with the lowest uuid. If there is none, it is a new
+ * mdev, as long as the device can have one more. HostDevice.available is the number that could
+ * still be made at the poll, by the hardware and by max_instances. Claimed mdevs that do not exist
+ * yet are subtracted from it. */
 
 #include "base/error.h"
 #include "base/resource-request.h"

@@ -108,7 +108,7 @@ static size_t find_class(const FitProblem *problem, const char *resource_class)
 }
 
 /* Returns a copy of the inventory in which at most amount is free. This is the amount that the
- * consumer has in Placement already (placed). NULL: it has none there. */
+ * consumer has in Placement already (placed). Returns NULL if it has none there. */
 static const Inventory *narrow(FitProblem *problem, const Inventory *inventory, uint64_t used,
                                uint64_t amount)
 {
@@ -244,7 +244,7 @@ bool fit_tree_allows(const ProviderTree *tree, const RequestGroup *group, const 
         return named && root_of(tree, named) == root_of(tree, provider);
 }
 
-/* Returns true if one part of the request alone asks for the class. */
+/* Returns true if exactly one group of the request asks for the class. */
 static bool is_asked_once(const FitProblem *problem, size_t resource_class)
 {
         size_t n = 0;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Collects the devices that claims and guests have taken, and counts the free devices of each
- * provider. Taken whole devices and mdevs are one set of texts. Divided devices, of which a part is
+ * provider. Taken whole devices and mdevs are one StringSet. Divided devices, of which a part is
  * taken, are another one. A look-up of a device therefore needs no list of claims. Capacities are
  * counted in few passes over each list of HostFacts, with binary searches: a host can have
- * thousands of virtual functions. A set costs further passes, one for each of its devices, and a
- * vGPU card one over the claimed functions. A capacity is first made for each set, for each type of
- * a vGPU card, and for each device that belongs to neither. Capacities with the same key and class,
- * such as the virtual functions of one card, are merged at the end.
+ * thousands of virtual functions. A DeviceSet costs further passes, one of its own and one for each
+ * of its devices, and a vGPU card one over the claimed functions. A capacity is first made for each
+ * DeviceSet, for each type of a vGPU card, and for each device that belongs to neither. Capacities
+ * with the same key and class, such as the virtual functions of one card, are merged at the end.
  *
  * Tests: tests/unit/claims/fit/test-device-choice.c */
 
@@ -116,8 +116,8 @@ static int order_mdev(const void *key, const void *item)
         return uuid_order(key, &(*(const HostMdev *const *)item)->uuid);
 }
 
-/* Adds mdevs of a guest. mdevs: those of the host, sorted by uuid. The device of an mdev that does
- * not exist yet is unknown. */
+/* Adds mdevs of a guest. mdevs: those of the host, sorted by uuid. A guest does not name the device
+ * of an mdev, as a claim does. So an mdev of a guest that does not exist yet divides no device. */
 static int add_mdevs(Taken *taken, const Uuid *of_guest, size_t n, const HostMdev **mdevs,
                      size_t n_mdevs)
 {
