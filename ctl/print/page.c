@@ -4,10 +4,11 @@
  * environment, the terminal and the clock. All other functions use the style in the page, which
  * makes formatters testable.
  *
- * Invariants: each text is escaped before it reaches the stream, except labels and the text of
- * ctl_page_lines(), which its caller escaped. A failed allocation sets page->failed and leaves out
- * the text. A colour ends with each text. In a text of several lines it ends with each line, and
- * begins again with the next one. Limit: a width from $COLUMNS above 4096 is ignored. */
+ * Invariants: each text is escaped before it reaches the stream, except labels, which are constants
+ * of the program, and the text of ctl_page_lines(), which its caller escaped. A failed allocation
+ * sets page->failed and leaves out the text. A colour ends with each text. In a text of several
+ * lines it ends with each line, and begins again with the next one. Limit: a width from $COLUMNS
+ * above 4096 is ignored. */
 
 #include "ctl/print/page.h"
 
