@@ -211,7 +211,8 @@ static const Field domain_fields[] = {
 };
 static const FieldList domain_list = LIST(domain_fields, sizeof(SnapshotDomain));
 
-/* The start of the poll, the errors and guests_unknown are not in the JSON form. */
+/* The number of references, the start of the poll, the errors and guests_unknown are not in the
+ * JSON form. They own no memory. */
 static const Field snapshot_fields[] = {
         OPTIONAL("driver", FIELD_TEXT, Snapshot, driver),
         REQUIRED("nodename", FIELD_TEXT, Snapshot, nodename),

@@ -290,7 +290,7 @@ static void translate_feature(char *name)
 
         for (size_t i = 0; i < ARRAY_SIZE(names); i++)
                 if (strcmp(name, names[i].linux_name) == 0)
-                        strcpy(name, names[i].name); /* the same length */
+                        strcpy(name, names[i].name); /* a name of the table keeps its length */
         if (strncmp(name, prefix, strlen(prefix)) == 0)
                 memmove(name + strlen(prefix) - 1, name + strlen(prefix),
                         strlen(name + strlen(prefix)) + 1);

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Edits the providers of mdev parents and of cards with vGPU functions. Providers of devices
- * without an offer are removed first. Then each device with offers gets one provider, with one
- * inventory for each offer, unless its provider is impossible (child_provider_ensure()).
+ * without an offer are removed first; one that has children stays without inventories. Then each
+ * device with offers gets one provider, with one inventory for each offer, unless its provider is
+ * impossible (child_provider_ensure()).
  *
  * A removed provider has the name "<root>_<device>" and inventories, all of mdev classes. The
  * classes are enough, because Nova created some of these providers without a trait. With the name
- * of a PCI function and the agent's owner trait, the inventories do not matter. A provider with the
- * owner trait of another program, or with another name, is never removed. For a device with an
- * offer, a provider of the host with its name is adopted, whatever its traits are. Allocations are
- * not considered here; drivers/reshape moves them afterwards. After an error the tree is undefined.
+ * of a PCI function and the agent's owner trait, the inventories do not matter. A provider with
+ * another OWNER_ trait than the agent's, for example OWNER_NOVA, or with another name, is never
+ * removed. For a device with an offer, a provider of the host with its name is adopted, whatever
+ * its traits are. Allocations are not considered here; drivers/reshape moves them afterwards. After
+ * an error the tree is undefined.
  *
  * Tests: tests/unit/drivers/test-update.c */
 
