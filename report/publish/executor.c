@@ -471,8 +471,8 @@ static void step_answered(ExecutorStep *step, int result, const SessionAnswer *a
         else if (op == PLAN_RESHAPE && step->executor->plan->is_batch &&
                  (result == REPORT_E_FORBIDDEN || result == REPORT_E_IN_USE ||
                   result == REPORT_E_REFUSED || result == REPORT_E_TOO_OLD))
-                /* The reason can be one provider, or the role. Nothing was changed, and each
-                 * inventory can be sent in a request of its own. */
+                /* Placement refused a batch, because of one provider, the role or its version.
+                 * Nothing was changed, and each inventory can be sent in a request of its own. */
                 step_fail(step, REPORT_E_CONFLICT, error);
         else if (result == REPORT_E_CONFLICT || (gone && is_put(op)))
                 step_conflict(step, error);
@@ -484,7 +484,8 @@ static void step_answered(ExecutorStep *step, int result, const SessionAnswer *a
                 step_detour(step, placement_get_provider_by_name(step->step->name),
                             holder_answered);
         else if (op == PLAN_MOVE_PROVIDER && result == REPORT_E_TOO_OLD)
-                /* The provider keeps its parent. An older service accepts all other requests. */
+                /* The service is too old to move a provider, which keeps its parent. It accepts
+                 * all other requests. */
                 step_fail(step, REPORT_E_REFUSED, error);
         else
                 step_refused(step, result, error);

@@ -315,8 +315,9 @@ void step_forget(const PlanStep *step, Mirror *mirror)
         case PLAN_ENSURE_TRAIT:
                 break;
         case PLAN_RESHAPE:
-                mirror_forget(mirror, NULL); /* Placement can have done it. Then the list shows
-                                              * other generations. */
+                /* Placement can have done the reshape, although its answer is lost or an error.
+                 * Only a new list shows the generations then. */
+                mirror_forget(mirror, NULL);
                 break;
         default:
                 mirror_forget(mirror, &step->provider);
