@@ -11,9 +11,8 @@
  * edit a tree, and cordon_apply() after them.
  *
  * Each change by an operator or a health rule is written to the disk before it takes effect (not if
- * read_only). If the write fails, the change fails and is undone in memory. Only the time that a
- * failed cordon_lift() added to lifted stays, and CordonState.lifted_usec shows it. So health rules
- * ignore older findings. The words for people are made at each change.
+ * read_only). If the write fails, the change fails and is undone in memory. The words for people
+ * are made at each change.
  *
  * LIMITATIONS: reserved amounts that cannot be written until the agent restarts are lost, and the
  * device can stay reserved after its cordon is lifted. */
@@ -720,6 +719,8 @@ int cordon_lift(Cordon *cordon, const ProviderTree *tree, const Uuid *root, cons
                 return error_oom(reterr);
         entry->lifted = true;
         r = keep(cordon, entry, &before, reterr);
+        if (!entry->lifted && !rule && device[0])
+                free(cordon->lifted[--cordon->n_lifted].device);
         return r < 0 ? r : 1;
 }
 

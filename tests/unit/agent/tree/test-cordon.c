@@ -462,6 +462,19 @@ static void test_a_failed_write_is_repeated(void **state)
         assert_int_equal(reserved(GPU, "VGPU"), 1);
 }
 
+/* A lift that fails is no order to clean the device. */
+static void test_a_failed_lift_leaves_nothing(void **state)
+{
+        assert_int_equal(set(GPU, NULL), 0);
+        block_writes(true);
+        assert_true(lift(GPU, NULL) < 0);
+        block_writes(false);
+        assert_true(look(GPU).cordoned);
+        assert_true(look(GPU).lifted_usec == 0);
+        assert_int_equal(lift(GPU, NULL), 0);
+        assert_true(look(GPU).lifted_usec > 0);
+}
+
 static void test_retired(void **state)
 {
         Error error = ERROR_NULL;
@@ -588,4 +601,4 @@ TEST_MAIN_AFTER(log_set_level(LOG_EMERG), begin, end, test_retired, test_owners,
                 test_reserved_changes_under_a_cordon, test_first_document, test_bad_files,
                 test_damaged_entries, test_an_unreadable_file_is_an_error,
                 test_a_disk_that_cannot_be_written, test_the_trait_waits_for_its_record,
-                test_a_failed_write_is_repeated)
+                test_a_failed_write_is_repeated, test_a_failed_lift_leaves_nothing)
