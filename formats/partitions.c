@@ -133,11 +133,11 @@ static json_t *strings_to_json(char *const *strings)
 
 static json_t *entry_to_json(const PartitionEntry *entry)
 {
-        return json_pack("{ss ss so sI ss sI ss ss ss ss so}", "set", entry->set, "partition",
+        return json_pack("{ss ss so sI ss sI ss ss ss so}", "set", entry->set, "partition",
                          entry->partition, "devices", strings_to_json(entry->devices), "claim",
                          (json_int_t)entry->claim, "state", states[entry->state], "since_usec",
                          (json_int_t)entry->since_usec, "error", entry->error, "waiting",
-                         entry->waiting, "retry", entry->retry, "unit", entry->unit, "lines",
+                         entry->waiting, "retry", entry->retry, "lines",
                          entry->lines ? json_incref(entry->lines) : json_array());
 }
 
@@ -207,8 +207,6 @@ static int read_entry(const json_t *object, PartitionRecord *record, Error *rete
                 r = read_text(object, "waiting", entry.waiting, sizeof(entry.waiting), reterr);
         if (r == 0)
                 r = read_text(object, "retry", entry.retry, sizeof(entry.retry), reterr);
-        if (r == 0 && json_object_get(object, "unit")) /* new in this version */
-                r = read_text(object, "unit", entry.unit, sizeof(entry.unit), reterr);
         if (r == 0)
                 r = json_read_array(object, "lines", &lines, reterr);
         if (r < 0)

@@ -35,7 +35,6 @@ typedef struct PartitionEntry {
         char waiting[PARTITION_ERROR_SIZE]; /* why no unit is started now; "": no reason */
         json_t *lines; /* last lines of the unit that failed; owned; NULL or empty: none */
         char retry[PARTITION_WANTED_SIZE]; /* stamp of prepare-retry when it failed */
-        char unit[PARTITION_ERROR_SIZE];   /* the unit that was started last; "": none */
 } PartitionEntry;
 
 typedef struct PartitionRecord {

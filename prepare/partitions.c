@@ -10,9 +10,8 @@
  * Invariant: the record says "activating" or "deactivating" before a unit is started. Only the
  * success of the unit changes that, and the failure of an activation ("failed"). A program that is
  * killed leaves this state, and the next run starts the unit again. systemd does not start a unit
- * twice at a time, so that run waits for a unit that still runs, also if its template was changed.
- * A partition without an entry counts as not active: its unit "deactivate" succeeded, or none was
- * started since the boot.
+ * twice at a time, so that run waits for a unit that still runs. A partition without an entry
+ * counts as not active: its unit "deactivate" succeeded, or none was started since the boot.
  *
  * A unit that failed, or did not end in its time, is started again when the agent changes
  * prepare-retry. A failed activation without its claim is deactivated instead, which does not wait
@@ -220,7 +219,8 @@ static int start_unit(Run *run, Lane *lane, PartitionEntry *entry, Error *reterr
         int r;
 
         free(lane->unit);
-        r = prepare_unit_start(entry->unit, entry->partition, &lane->unit, &lane->pid, &error);
+        r = prepare_unit_start(activates ? lane->shapes->activate : lane->shapes->deactivate,
+                               entry->partition, &lane->unit, &lane->pid, &error);
         if (!lane->unit)
                 return error_oom(reterr);
         if (r < 0) {
@@ -234,19 +234,6 @@ static int start_unit(Run *run, Lane *lane, PartitionEntry *entry, Error *reterr
         snprintf(text, sizeof(text), "%.200s was started", lane->unit);
         log_entry(entry, LOG_NOTICE, MESSAGE_PREPARE_CHANGED, text);
         return 0;
-}
-
-/* Notes the unit of a step in the entry. The last one stays if it can still run for the same goal,
- * because the operator can change the template while it does: the start waits for it. */
-static void set_unit(const Lane *lane, PartitionEntry *entry, bool activates)
-{
-        const char *template = activates ? lane->shapes->activate : lane->shapes->deactivate;
-        bool same = activates || entry->state == PARTITION_DEACTIVATING;
-
-        if (same && strchr(entry->unit, '@') && prepare_unit_runs(entry->unit, entry->partition))
-                return;
-        snprintf(entry->unit, sizeof(entry->unit), "%.*s@%s.service", (int)strcspn(template, "@"),
-                 template, entry->partition);
 }
 
 /* Makes a step of a set: writes it into the record, then starts its unit. An adoption has no unit:
@@ -268,7 +255,6 @@ static int make_step(Run *run, Lane *lane, const PartitionStep *step, Error *ret
                           "a process has it open, so it is active");
                 return write_record(run, reterr);
         }
-        set_unit(lane, entry, step->kind == PARTITION_STEP_ACTIVATE);
         set_state(run, entry,
                   step->kind == PARTITION_STEP_ACTIVATE ? PARTITION_ACTIVATING
                                                         : PARTITION_DEACTIVATING);
