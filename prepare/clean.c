@@ -351,12 +351,12 @@ static const char *find_old_unit(const Run *run, const Task *task, const HostCle
         return section->prove && prepare_unit_runs(section->prove, address) ? section->prove : NULL;
 }
 
-/* Lets a task wait for the end of an old unit, or of the unit of a template. Fails it once the row
- * is older than timeout_sec. */
+/* Lets a task wait for the end of an old unit, or of the unit of a template. If the unit is not its
+ * own, fails the task once the row is older than timeout_sec: the unit is older than the row. */
 static void wait_for_old_unit(Run *run, Task *task, const HostClean *section, const char *unit)
 {
         uint64_t until = (uint64_t)task->dirty.since_usec + section->timeout_usec;
-        bool late = clock_usec(CLOCK_REALTIME) > until;
+        bool late = unit != task->unit && clock_usec(CLOCK_REALTIME) > until;
         char reason[PREPARE_REASON_SIZE];
 
         snprintf(reason, sizeof(reason), "%.*s@%s.service %s", (int)MIN(strcspn(unit, "@"), 150U),
@@ -429,7 +429,7 @@ static int go_on(Run *run, Task *task, Error *reterr)
                 return 0;
         }
         if (open) {
-                fail(run, task, "a process opened it during the cleaning");
+                fail(run, task, "it came into use during the cleaning, or that is not known");
                 return 0;
         }
         if (task->repeats) {

@@ -299,7 +299,9 @@ static PrepareOpen check_handle(const Link *link, const char *class)
                 return PREPARE_OPEN_UNKNOWN;
         if (statx(link->folder, link->name, AT_SYMLINK_NOFOLLOW, STATX_MODE, &descriptor) < 0 ||
             statx(link->folder, link->name, AT_STATX_DONT_SYNC, 0, &file) < 0)
-                return errno == ENOENT || errno == ESRCH ? PREPARE_OPEN_NO : PREPARE_OPEN_UNKNOWN;
+                return errno == ENOENT || errno == ESRCH || errno == EIO || errno == ESTALE
+                               ? PREPARE_OPEN_NO
+                               : PREPARE_OPEN_UNKNOWN;
         return (descriptor.stx_mode & (S_IRUSR | S_IWUSR)) && S_ISCHR(file.stx_mode) &&
                                file.stx_rdev_major == major && file.stx_rdev_minor == minor
                        ? PREPARE_OPEN_YES

@@ -133,7 +133,8 @@ static int plan_number(Planner *p, const PrepareCard *card)
 
 /* Decides about the driver of a function that is no vGPU. A function that is in use, or perhaps in
  * use, keeps its driver: libvirt binds another one for a guest with managed='yes'. It gets no step
- * then, or a refusal if its claim needs a type, because its guest would get no vGPU. */
+ * then. It gets a refusal if its claim needs a type, because its guest would get no vGPU, or if it
+ * has devices above it and no claim. */
 static int plan_driver(Planner *p, const PrepareFunction *function, const PrepareClaim *claim,
                        bool needs_type)
 {
@@ -144,6 +145,9 @@ static int plan_driver(Planner *p, const PrepareFunction *function, const Prepar
                            claim->id, claim->type,
                            function->driver[0] ? function->driver : "not bound",
                            describe_open(function->open));
+        if (function->open == PREPARE_OPEN_PARENT && !claim)
+                return add(p, PREPARE_REFUSE, 0, NULL, "its driver is %.64s, and %s",
+                           function->driver, describe_open(function->open));
         if (function->open != PREPARE_OPEN_NO)
                 return 0;
         return add(p, PREPARE_DRIVER, 0, claim, "its driver is %.64s",
