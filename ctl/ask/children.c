@@ -133,8 +133,9 @@ static void stop(CtlChild *child)
 }
 
 /* Waits until a child ends or reaches its time limit, and collects all children that did. Returns
- * the number of collected children, 0 after a signal, or a negative errno. polled: space for n
- * items. Children that have ended get a negative descriptor, which poll(2) ignores. */
+ * the number of collected children, or a negative errno. Returns 0 if a signal ended the wait; the
+ * next call then collects the ended children. polled: space for n items. Collected children get a
+ * negative descriptor, which poll(2) ignores. */
 static int collect_some(CtlChild *children, size_t n, struct pollfd *polled)
 {
         uint64_t end_usec = UINT64_MAX, now_usec = clock_usec(CLOCK_MONOTONIC);
