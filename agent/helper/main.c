@@ -424,7 +424,8 @@ static int take_provider(Work *work, const PlacementProvider *item, IdentityProv
         return r;
 }
 
-/* Reads the tree with this host's uuid, and the facts about the provider with this uuid. */
+/* Reads the tree with this host's uuid, and the age and consumers of the provider with this uuid
+ * (take_provider()). Without that provider, facts.own.found stays false. */
 static int read_own(Work *work, Error *reterr)
 {
         _cleanup_(probe_answer_done) ProbeAnswer answer = { 0 };
