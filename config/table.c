@@ -687,8 +687,9 @@ static int add_item(const ConfigOption *option, char ***member, const char *text
         return grown[n] ? 0 : error_oom(reterr);
 }
 
-/* Checks whether an empty text means that the option is not set. For a string with a default it is
- * a value like others, which the form can reject, unless empty_is_default. */
+/* Checks whether the text is empty and means that the option is not set. The option then gets its
+ * default, if it has one. For a string with a default, an empty text means that only with
+ * empty_is_default. Otherwise it is a value like others, which the form can reject. */
 static bool is_not_set(const ConfigOption *option, const char *text)
 {
         if (text[0] != '\0')
