@@ -4,10 +4,10 @@
  * (base/array.h): a consumer keeps its allocations by provider, a set keeps its consumers by uuid.
  * Lookups are binary searches, and two equal consumers list equal parts in the same order. No
  * function here stores an allocation without a resource class: the last class that is set to 0
- * removes the allocation. Amounts are added with a check for overflow, because they come from
- * Placement and from callers. A failed change of one class changes nothing, but a failed change of
- * several keeps its first part. Nothing checks names of classes, or that a provider exists. No
- * function blocks or has state. */
+ * removes the allocation. Amounts come from Placement and from callers, so a sum can overflow:
+ * consumer_add() then fails with -EOVERFLOW, and consumer_sum() saturates. A failed change of one
+ * class changes nothing, but a failed change of several keeps its first part. Nothing checks names
+ * of classes, or that a provider exists. No function blocks or has state. */
 
 #include "base/allocation.h"
 
