@@ -129,8 +129,8 @@ PlacementRequest placement_get_consumer(const Uuid *consumer, bool with_type)
         return request;
 }
 
-/* Makes "PREFIXa,b,c" with as many names from *first on as fit, at least one, and moves *first
- * behind them. */
+/* Makes "PREFIXa,b,c" with as many names from *first on as fit into PLACEMENT_PATH_MAX, at least
+ * one, and moves *first behind them. */
 static char *join_names(const char *prefix, const StringSet *names, size_t *first)
 {
         size_t length = strlen(prefix), next = *first;
