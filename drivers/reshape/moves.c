@@ -99,8 +99,8 @@ static int keep_record(const TreeUpdate *update, const Provider *before, const c
         return provider_set_inventory(after, resource_class, record) < 0 ? error_oom(reterr) : 0;
 }
 
-/* Gives the class the inventories of the old tree on all providers, and removes it from those
- * that did not have it. */
+/* Gives the class the inventories of the old tree on all providers of the host, and removes it from
+ * those that did not have it. */
 static int restore_class(const TreeUpdate *update, const char *resource_class, Error *reterr)
 {
         const Uuid root = update->root->uuid;
@@ -540,9 +540,10 @@ static bool is_about(const Error *blocked, const StringSet *classes)
         return false;
 }
 
-/* Stores why classes stay in reshape->blocked. Without a new problem, the reason of an earlier call
- * stays there if its class still should move. classes: those that should move. A class that is kept
- * since an earlier call can be none of them. */
+/* Stores why classes stay in reshape->blocked. classes: those that should move. The reason is the
+ * first problem. Without a problem, the reason of an earlier call stays if it is about one of
+ * classes. If it is not, the reason names the first class of reshape->kept that is also in classes:
+ * one that an earlier call kept need not be. */
 static void name_first_problem(DriverReshape *reshape, const StringSet *classes)
 {
         Error *blocked = &reshape->blocked;
