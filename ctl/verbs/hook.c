@@ -293,7 +293,8 @@ static int verb_hook(Ctl *ctl, Error *reterr)
                 read_policy(ctl->options.config, &policy);
         wanted = policy.enabled;
         bound_time(&policy, wanted ? step : CTL_HOOK_NOTHING);
-        /* The last words of the agent are printed before the alarm. */
+        /* The wait for the partition ends 1 s before the alarm, or half of the limit before it if
+         * that is less. So the last words of the agent are printed. */
         until_usec = clock_usec(CLOCK_MONOTONIC) + policy.timeout_usec -
                      MIN(policy.timeout_usec / 2, USEC_PER_SEC);
         r = read_input(&xml, &words);
