@@ -3,9 +3,10 @@
 /* The documents of Describe(). A text is made at the first read after a change, and kept. After a
  * change, bus_documents_signal() makes a short document again that a client has read. If the text
  * differs, it sends a signal. The next signal requires another read. So a client reads, waits for
- * the signal, and reads again, and a document without readers is not made. A client whose read of a
- * short document failed counts as a reader. The document "status" counts as changed at each look,
- * so it is made at each read. systemd/org.computeagent.Agent1.xml describes its members.
+ * the signal, and reads again, and a document without readers is not made. A client counts as a
+ * reader also if its read of a short document failed, or if the claim database was not open for its
+ * read of a long one. The document "status" counts as changed at each look, so it is made at each
+ * read. systemd/org.computeagent.Agent1.xml describes its members.
  *
  * Claims, ended claims and events can be very many, so a Listing writes these three documents in
  * steps. Their old text is freed at a change. They are too large to be made only for a comparison,
@@ -64,14 +65,14 @@ static void set_text(BusDocumentText *text, char *made)
         text->is_old = false;
 }
 
-/* Returns true once if a signal is due and the text differs, and resets both marks. A reader to
- * whom a signal is due, but whose text is equal, becomes a reader of the current text. */
+/* Returns true if is_due and differs are set, and resets both, so that a signal is sent once. A
+ * reader to whom a signal is due, but whose text is equal, becomes a reader of the current text. */
 static bool take_signal(BusDocumentText *text)
 {
         bool due = text->is_due && text->differs;
 
-        /* After an equal text the reader needs no signal. With is_read, the next change makes one
-         * due again. */
+        /* After an equal text the reader needs no signal. It has the current text (is_read), so the
+         * next change makes a signal due again: note_change(). */
         text->is_read = text->is_read || (text->is_due && !due);
         text->is_due = text->differs = false;
         return due;
