@@ -501,8 +501,8 @@ static void add_slots(Slots *slots, const SnapshotDevice *device)
         }
 }
 
-/* Returns a word for the kind of a device that is worth drawing; NULL: it is drawn only if a guest
- * has the whole device. */
+/* Returns a word for the kind of a device: parent of mdevs, physical function, or a PCI class of
+ * the table. NULL: another kind, which is drawn only if a guest has the whole device. */
 static const char *device_kind(const SnapshotDevice *device)
 {
         static const struct {
