@@ -488,7 +488,8 @@ struct ComparisonRun {
         void *userdata;
 };
 
-/* Sets is_adopting. When it becomes false, calls the function of claim_service_on_adopted(). */
+/* Sets is_adopting: guests can still lack the claims that the running comparison makes. When it
+ * becomes false, calls the function of claim_service_on_adopted(). */
 static void set_adopting(ClaimService *service, bool is_adopting)
 {
         bool ends = service->is_adopting && !is_adopting;
