@@ -107,7 +107,8 @@ int state_file_remove(const char *path)
 
         if (folder < 0)
                 return folder == -ENOENT ? 0 : folder;
-        /* A call before this one can have removed the file without a sync. */
+        /* Without a file the folder is synced, too: an earlier call can have removed the file, and
+         * then failed to sync the folder. */
         if (unlink(path) < 0 && errno != ENOENT)
                 return -errno;
         return fsync(folder) < 0 ? -errno : 0;
