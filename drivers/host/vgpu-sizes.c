@@ -24,7 +24,7 @@ typedef struct VgpuSeen {
         uint64_t began_usec; /* start of the poll (Snapshot.began_usec) */
         uint64_t vgpus;      /* hash of the vGPUs and their types */
         uint64_t sum_mib;    /* framebuffer of them and of the largest creatable type */
-        unsigned n_equal;    /* polls before it that showed the same vGPUs, at most 2 */
+        unsigned n_equal;    /* polls directly before it with the same vGPUs; more count as 2 */
 } VgpuSeen;
 
 typedef struct VgpuSize {
