@@ -117,8 +117,8 @@ static int parse_name(const Column *column, const char *text, int *ret)
         return -EINVAL;
 }
 
-/* Stores a text by the kind of its column. Returns -ENOMEM, or -EINVAL for a malformed one, for
- * which read_text() returns -EUCLEAN. */
+/* Stores a text by the kind of its column. Returns -EINVAL for a malformed text, which read_text()
+ * reports as -EUCLEAN, or -ENOMEM. */
 static int parse_text(const Cell *cell, const char *text, void *member)
 {
         char **owned = member, *copy;
