@@ -57,7 +57,7 @@ static int add_devices(json_t *array, const Claim *claim)
         return 0;
 }
 
-/* Makes the list of the devices that the agent wants cleaned. */
+/* Makes the list of the devices that the agent wants cleaned. All of them are PCI functions. */
 static json_t *list_dirty(const UncleanDevices *devices)
 {
         json_t *array = json_array();
@@ -199,7 +199,7 @@ static int parse_claim(const json_t *item, PrepareClaims *ret, Error *reterr)
         return 0;
 }
 
-/* Adds a dirty device. One without a PCI address is an error. */
+/* Adds a dirty device. Only PCI functions are cleaned, so one without a PCI address is an error. */
 static int parse_dirty(const json_t *item, PrepareClaims *ret, Error *reterr)
 {
         PrepareDirty dirty = { 0 };
