@@ -195,8 +195,8 @@ static int pack(const CtlChild *children, const char *name, const char *archive,
 }
 
 /* Prints the name of the archive, the parts whose command could not run, and those whose command
- * reached its time limit. The archive has the output of the latter up to that time. With --json the
- * document has these facts, and --quiet alone prints nothing. */
+ * reached its time limit. The archive has the output of the latter up to that time. With --json,
+ * prints a document with these facts, also with --quiet. With --quiet alone, prints nothing. */
 static void print_made(Ctl *ctl, const char *archive, json_t *index)
 {
         bool prints = !ctl->options.json && !ctl->options.quiet;
