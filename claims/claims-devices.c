@@ -268,8 +268,9 @@ static bool may_be_device(const Provider *provider)
                !provider_find_inventory(provider, "DISK_GB");
 }
 
-/* Returns the amount for which devices are chosen at this piece. All pieces of a set are one
- * partition, which is chosen at the first of them; 0 at the others. */
+/* Returns the amount for which devices are chosen at this piece. pci: a function of the piece's
+ * provider. If it is not of a set of devices, returns the amount of the piece. All pieces of a set
+ * are one partition, so returns their sum at the first of them, and 0 at the others. */
 static uint64_t amount_to_choose(const Fit *fit, size_t piece, const HostPci *pci)
 {
         const FitPiece *this = &fit->pieces[piece];
