@@ -5,13 +5,14 @@
  * each pair of rule and device: the times of its last cases, at most the number that a result
  * needs. A finding needs the number of the rule, and a recovery one case. A case makes the result
  * if the track has this number of times, and the first time is within the time of the rule. A first
- * time after that of the case counts, too (add_case()). A quiet case makes none. The result can be
- * taken when HEALTH_REPEAT_USEC have passed since the last one of the track was taken. The times
- * stay then, so one more case can repeat the result. At HEALTH_TRACKS_MAX pairs in a history, the
- * pair whose last case was added first is forgotten, with a result that was not taken. Its next
- * result does not wait for HEALTH_REPEAT_USEC. Evidence of one kind removes a result of the other
- * kind that was not taken, so the last evidence counts. It also forgets the cases of the other
- * kind, so after a recovery the count of a rule begins at 0.
+ * time after that of the case counts, too (add_case()). A case makes none if the caller of
+ * health_observer_line() marks its line as quiet. The result can be taken when HEALTH_REPEAT_USEC
+ * have passed since the last one of the track was taken. The times stay then, so one more case can
+ * repeat the result. At HEALTH_TRACKS_MAX pairs in a history, the pair whose last case was added
+ * first is forgotten, with a result that was not taken. Its next result does not wait for
+ * HEALTH_REPEAT_USEC. Evidence of one kind removes a result of the other kind that was not taken,
+ * so the last evidence counts. It also forgets the cases of the other kind, so after a recovery the
+ * count of a rule begins at 0.
  *
  * An AER counter is evidence only if it grew between two readings: the first reading has errors of
  * any age. Each new error is one case, up to HEALTH_COUNT_MAX for one reading. A bad link is one
