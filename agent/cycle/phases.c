@@ -122,7 +122,7 @@ static bool is_settling(Tracker *tracker)
 }
 
 /* Returns true if this cycle sends no request to Placement, because a pause of the pace has not
- * ended. A cycle with a waiter always sends its requests. Begins the start delay at its first
+ * ended. A cycle with a waiter does not wait for a pause. Begins the start delay at its first
  * call. */
 static bool is_quiet(Tracker *tracker)
 {
@@ -155,9 +155,9 @@ static bool skips_check(Tracker *tracker)
 }
 
 /* Returns the scope of the cycle, and notes in the status that a host is standalone or retired.
- * Without Placement, *ret is the reason, with which a requested audit fails. CYCLE_QUIET and
- * CYCLE_UNCHANGED set no reason: a requested audit waits with the former, and prevents the latter.
- */
+ * Without Placement, *ret is the reason, with which a requested audit fails. CYCLE_QUIET sets no
+ * reason: a requested audit stays requested. CYCLE_UNCHANGED sets none either, because it is not
+ * returned while an audit is due (skips_check()). */
 static CycleScope find_scope(Tracker *tracker, Error *ret)
 {
         TrackerStatus *status = &tracker->status;
