@@ -207,7 +207,8 @@ static int read_machines(const XmlNode *parent, StringSet *ret, Error *reterr)
         return 0;
 }
 
-/* Reads one emulator. Elements of <domain> with this type replace those of <arch>. */
+/* Reads one emulator. The <emulator> of the <domain> with this type replaces that of <arch>. Its
+ * <machine> elements, if it has any, replace all of those of <arch>. */
 static int read_emulator(const XmlNode *arch, const char *domain_type, GuestEmulator *emulator,
                          Error *reterr)
 {
