@@ -194,9 +194,9 @@ static void note_refused(const char *guest, const char *xml, const char *words)
                               LOG_FIELD_CONSUMER "=%s", uuid, "MESSAGE=%s", text.text, NULL);
 }
 
-/* Waits until the guest is ready, at most until until_usec (CLOCK_MONOTONIC). The policy counts no
- * more: the guest must not start without its partition. An agent that restarts answers the next
- * question. */
+/* Asks again until the guest is ready or rejected, or until_usec (CLOCK_MONOTONIC) has passed. The
+ * policy counts no more: the guest must not start without its partition. An agent that restarts
+ * answers the next question. */
 static int wait_until_ready(const Policy *policy, const char *guest, const char *xml,
                             uint64_t until_usec, const char **ret_refused, Error *reterr)
 {
@@ -293,8 +293,8 @@ static int verb_hook(Ctl *ctl, Error *reterr)
                 read_policy(ctl->options.config, &policy);
         wanted = policy.enabled;
         bound_time(&policy, wanted ? step : CTL_HOOK_NOTHING);
-        /* The wait for the partition ends 1 s before the alarm, or half of the limit before it if
-         * that is less. So the last words of the agent are printed. */
+        /* The questions about the partition end about 1 s before the alarm, or half of the limit
+         * before it if that is less. So the last words of the agent can be printed. */
         until_usec = clock_usec(CLOCK_MONOTONIC) + policy.timeout_usec -
                      MIN(policy.timeout_usec / 2, USEC_PER_SEC);
         r = read_input(&xml, &words);
