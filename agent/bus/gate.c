@@ -480,6 +480,7 @@ static void serve_if_late(BusGate *gate)
 {
         if (clock_usec(CLOCK_MONOTONIC) - gate->served_usec < BUS_READING_USEC || is_writing(gate))
                 return;
+        gate->n_direct = 0;
         if (!serve_next(gate))
                 (void)ask_about_unread(gate);
         gate->served_usec = clock_usec(CLOCK_MONOTONIC);

@@ -475,6 +475,11 @@ void claim_task_read_locked(ClaimTask *task, ClaimTaskNext next)
         if (!task->locked && task->n_waits++ < HEALER_WAITS_MAX &&
             run_after(task, HEALER_WAIT_USEC))
                 return;
+        if (!task->locked && !task->answer) {
+                /* a later round writes it, and the other tasks of this round continue */
+                claim_task_end(task, 0, NULL, false, &error);
+                return;
+        }
         if (!task->locked) {
                 error_setf(&error, EBUSY, "The consumer is being healed. Try again");
                 claim_task_fail(task, -EBUSY, &error);

@@ -104,8 +104,9 @@ class Agent:
         # The uuids of the providers below the root that can have all
         # allocations of a server. provider_tree() updates them.
         self.cells = ()
-        # The uuid of the root if it has the trait DISABLED without a cordon.
-        # provider_tree() updates it.
+        # The uuid of the root if it has the trait DISABLED without a cordon,
+        # '' if not, None if the agent did not answer. provider_tree() updates
+        # it.
         self.disabled_root = None
 
     def owns_tree(self):
@@ -188,8 +189,9 @@ class Agent:
             cordoned = any(provider.get('cordoned')
                            for provider in document['providers']
                            if provider['uuid'] == root)
-            if DISABLED in tree.data(root).traits and not cordoned:
-                self.disabled_root = root
+            self.disabled_root = (
+                root if DISABLED in tree.data(root).traits and not cordoned
+                else '')
             return tree
         except (KeyError, TypeError, ValueError) as e:
             if out is not None:

@@ -27,6 +27,9 @@ class ReportClientMixin:
     agent = None
     # The allocations that the resource tracker read last, by consumer.
     known_allocations = {}
+    # Whether no update since the start of nova-compute has checked the trait
+    # of a disabled service.
+    unchecked = True
 
     def get_provider_tree_and_ensure_root(
             self, context, rp_uuid, name=None, parent_provider_uuid=None):
@@ -80,9 +83,13 @@ class ReportClientMixin:
             return
         LOG.debug('compute-agent publishes the provider tree of this host.')
         # The resource tracker has removed the trait if the service is enabled.
+        # Later than after a start, the trait can be that of a lost cordon.
         root = self.agent.disabled_root
-        if root and agent.DISABLED not in new_tree.data(root).traits:
-            self._remove_disabled(context, root)
+        if (self.unchecked and root and
+                agent.DISABLED not in new_tree.data(root).traits):
+            self.unchecked = not self._remove_disabled(context, root)
+        elif root is not None:
+            self.unchecked = False
         changed = {consumer: held
                    for consumer, held in (allocations or {}).items()
                    if held != self.known_allocations.get(consumer)}
@@ -91,17 +98,24 @@ class ReportClientMixin:
 
     def _remove_disabled(self, context, root):
         """Removes the trait of a disabled service, which Nova's API does not
-        do while nova-compute is down. The next period repeats a failure."""
+        do while nova-compute is down. Returns whether this is done; the next
+        period repeats a failure."""
         try:
             read = self.get_provider_traits(context, root)
+            # A cordon can be newer than the tree of this period.
+            self.agent.provider_tree(root)
+            if self.agent.disabled_root != root:
+                return False
             # Nova writes what differs from its cache, which can be older.
             self._provider_tree.update_traits(root, read.traits)
             self.set_traits_for_provider(
                 context, root, read.traits - {agent.DISABLED},
                 generation=read.generation)
+            return True
         except (exception.NovaException, ks_exc.ClientException) as e:
             LOG.warning('Cannot remove %s from this enabled host. The next '
                         'period retries: %s', agent.DISABLED, e)
+            return False
 
     def _add_devices(self, context, allocations):
         """Writes the devices that the PCI tracker added. It adds them in each

@@ -151,21 +151,31 @@ class TestReportClient(OptionsCase):
         self.client.update_from_provider_tree(None, tree)
         self.assertEqual(self.n_asked(), 0)
 
-    def sync_status(self, had, cordoned=False, disabled=False, read=None):
-        """Runs an update of the resource tracker. had: whether the agent's tree has the trait of a disabled service. disabled: whether
+    def sync_status(self, had, cordoned=False, disabled=False, read=None, starts=True, then=None):
+        """Runs an update of the resource tracker, the first one after a start if starts is true. then: whether the host is cordoned
+        after the traits were read. had: whether the agent's tree has the trait of a disabled service. disabled: whether
         the service is. read: the traits in Placement. Returns the writes, as the arguments of put()."""
         self.client._provider_tree = provider_tree.ProviderTree()
         self.client._provider_tree.new_root('host', ROOT)
         self.client._provider_tree.update_traits(ROOT, ['COMPUTE_NODE'])
-        told = document()
-        told['providers'][0].update(traits=['COMPUTE_NODE'] + [DISABLED] * had, cordoned=cordoned)
-        self.agent.answers['call'] = json.dumps({'type': 's', 'data': [json.dumps(told)]})
+        self.client.unchecked |= starts
+
+        def tell(cordoned):
+            told = document()
+            told['providers'][0].update(traits=['COMPUTE_NODE'] + [DISABLED] * had, cordoned=cordoned)
+            self.agent.answers['call'] = json.dumps({'type': 's', 'data': [json.dumps(told)]})
+
+        def read_traits(*args, **kwargs):
+            tell(cordoned if then is None else then)
+            return mock.Mock(status_code=200, json=lambda: {
+                'traits': read or ['COMPUTE_NODE', DISABLED], 'resource_provider_generation': 7})
+
+        tell(cordoned)
         self.assertTrue(self.agent.says('top', True))
         tree = self.client.get_provider_tree_and_ensure_root(None, ROOT, name='host')
         tree.update_traits(ROOT, ['COMPUTE_NODE'] + [DISABLED] * disabled)
         self.asked['put'].reset_mock()
-        self.asked['get'].return_value = mock.Mock(status_code=200, json=lambda: {
-            'traits': read or ['COMPUTE_NODE', DISABLED], 'resource_provider_generation': 7})
+        self.asked['get'].side_effect = read_traits
         with mock.patch.object(self.client, '_ensure_traits'):
             self.client.update_from_provider_tree(mock.Mock(global_id=None), tree)
         return [call.args for call in self.asked['put'].call_args_list]
@@ -175,6 +185,9 @@ class TestReportClient(OptionsCase):
             'traits': ['COMPUTE_NODE'], 'resource_provider_generation': 8})
         written = ('/resource_providers/%s/traits' % ROOT, {'resource_provider_generation': 7, 'traits': ['COMPUTE_NODE']})
         self.assertEqual(self.sync_status(had=True), [written])
+        self.assertEqual(self.sync_status(had=True, starts=False), [], 'it can be that of a lost cordon')
+        self.assertEqual(self.sync_status(had=True, then=True), [], 'a cordon was made meanwhile')
+        self.assertEqual(self.sync_status(had=True, starts=False), [written], 'not done yet')
         self.assertEqual(self.sync_status(had=True, read=['COMPUTE_NODE']), [], 'it is gone already')
         self.assertEqual(self.sync_status(had=True, cordoned=True), [], 'the trait is the cordon')
         self.asked['get'].reset_mock()
@@ -185,8 +198,8 @@ class TestReportClient(OptionsCase):
 
     def test_a_failed_removal_of_the_trait_does_not_fail_the_update(self):
         self.asked['put'].return_value = mock.Mock(status_code=409, text='conflict')
-        for _ in range(2):
-            self.assertEqual(len(self.sync_status(had=True)), 1)
+        for starts in (True, False):
+            self.assertEqual(len(self.sync_status(had=True, starts=starts)), 1)
         self.agent.answers['call'] = None
         self.client.get_provider_tree_and_ensure_root(None, ROOT, name='host')
         self.asked['put'].reset_mock()

@@ -308,7 +308,8 @@ static void test_open_functions_stay_unchanged(void **state)
                   NONE,
                   false,
                   "refuse card 4 (4 functions are wanted instead of 1, but 0000:c1:00.4: it has "
-                  "mediated, vDPA or network devices)" },
+                  "mediated, vDPA or network devices); refuse 00.4 (its driver is nvidia, and it "
+                  "has mediated, vDPA or network devices)" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)

@@ -272,9 +272,10 @@ static void test_write_waits_for_a_healer(void **state)
         make_request(&request.resources, "VCPU=2");
         assert_int_equal(claims_claim(agent.fixture->claims, &request, &unsent, &claim, NULL, NULL),
                          0);
-        agent.n_healed = 1;
+        agent.n_healed = 30;
         settle(&agent);
         fake_placement_put(&request.consumer, "");
+        agent.n_healed = 0;
         while (is_owing(&agent) && sd_event_run(agent.event, USEC_PER_SEC) > 0)
                 ;
         fake_placement_format(&request.consumer, text);
