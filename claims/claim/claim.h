@@ -107,6 +107,7 @@ typedef struct ClaimRemoval {
 /* A claim that another consumer must get: a migration, or the instance again. */
 typedef struct ClaimMove {
         int64_t id;
+        int64_t claim; /* 0: it had ended when an older version of the database was upgraded */
         Uuid from, to;
         char *to_type;         /* consumer type of to: "MIGRATION", …; owned */
         const EventAuthor *by; /* borrowed; not stored */

@@ -101,9 +101,8 @@ int store_check_statements(Claims *claims, Error *reterr);
 int store_note_claim(Claims *claims, int64_t id, const EventNote *note, uint64_t usec,
                      Error *reterr);
 
-/* Makes a confirmed resize target the first claim of its consumer if there is no other one, and no
- * move from the consumer is pending, within a transaction (store.c). Each change that takes a first
- * claim from a consumer needs it, and so does the end of a move. */
+/* Makes a confirmed resize target the first claim of its consumer if there is no other one, within
+ * a transaction (store.c). Each change that takes a first claim from a consumer needs it. */
 int store_promote(Claims *claims, const Uuid *consumer, Error *reterr);
 
 /* Makes wanted the host, within a transaction (store-host.c). Returns CLAIM_E_RACE if the host

@@ -101,6 +101,7 @@ static const char newest_claims[] =
         "END;"
         "CREATE TABLE moves ("
         " id INTEGER PRIMARY KEY AUTOINCREMENT,"
+        " claim_id INTEGER NOT NULL DEFAULT 0,"
         " from_consumer TEXT NOT NULL UNIQUE,"
         " to_consumer TEXT NOT NULL UNIQUE,"
         " to_type TEXT NOT NULL);";

@@ -85,11 +85,9 @@ STATEMENT(CONFIRM, "UPDATE claims SET state = 'confirmed', expires_usec = 0 WHER
 STATEMENT(EXTEND, "UPDATE claims SET expires_usec = ?2 WHERE id = ?1 AND state = 'claimed'")
 STATEMENT(SET_REQUEST, "UPDATE claims SET request = ?2 WHERE id = ?1")
 STATEMENT(SET_PROCESS, "UPDATE claims SET life = ?2 WHERE id = ?1")
-/* While a move is pending, a first claim of the consumer would be moved. */
 STATEMENT(PROMOTE, "UPDATE claims SET resize_target = 0 WHERE resize_target = 1"
                    " AND state = 'confirmed' AND instance_uuid = ?1 AND NOT EXISTS"
-                   " (SELECT 1 FROM claims WHERE instance_uuid = ?1 AND resize_target = 0)"
-                   " AND NOT EXISTS (SELECT 1 FROM moves WHERE from_consumer = ?1)")
+                   " (SELECT 1 FROM claims WHERE instance_uuid = ?1 AND resize_target = 0)")
 STATEMENT(FIND, LIVING " WHERE c.instance_uuid = ?1 AND c.resize_target = ?2", LIVING_ROWS)
 STATEMENT(GET, LIVING " WHERE c.id = ?1", LIVING_ROWS)
 STATEMENT(GET_ENDED, ENDED " WHERE c.id = ?1", ENDED_ROWS)
@@ -242,22 +240,20 @@ STATEMENT(NEXT_REMOVAL,
           "SELECT % FROM removals WHERE id > ?1 AND (?2 = '' OR consumer = ?2) ORDER BY id LIMIT 1",
           &removal_row)
 STATEMENT(END_REMOVAL, "DELETE FROM removals WHERE id = ?1")
-STATEMENT(BEGIN_MOVE, "INSERT INTO moves (from_consumer, to_consumer, to_type)"
-                      " SELECT instance_uuid, ?2, ?3 FROM claims WHERE instance_uuid = ?1"
-                      " AND resize_target = 0 AND write_state <> 'pending'")
+STATEMENT(BEGIN_MOVE, "INSERT INTO moves (claim_id, from_consumer, to_consumer, to_type)"
+                      " SELECT id, instance_uuid, ?2, ?3 FROM claims WHERE id = ?1"
+                      " AND write_state <> 'pending'")
 STATEMENT(NEXT_MOVE, "SELECT % FROM moves WHERE id > ?1 ORDER BY id LIMIT 1", &move_row)
 STATEMENT(END_MOVE, "DELETE FROM moves WHERE id = ?1")
 STATEMENT(HAND_OVER,
           "UPDATE claims SET instance_uuid = ?2, consumer_type = ?3,"
-          " guest = CASE guest WHEN ?2 THEN '' WHEN '' THEN ?1 ELSE guest"
+          " guest = CASE guest WHEN ?2 THEN '' WHEN '' THEN instance_uuid ELSE guest"
           " END, reported_generation = ?4, reported_elsewhere = ?5,"
           " reported_until = ?7, write_state = iif(?6 AND write_state = '', 'written', write_state)"
-          " WHERE instance_uuid = ?1 AND resize_target = 0")
+          " WHERE id = ?1")
 STATEMENT(ADD_REMOVAL, "INSERT INTO removals (claim_id, consumer, reported_generation,"
                        " reported_elsewhere, reported_until) VALUES (0, ?1, ?2, ?3, ?4)")
-STATEMENT(HAND_OVER_ALLOCATIONS,
-          "UPDATE allocations SET consumer_id = ?1 WHERE claim_id IN"
-          " (SELECT id FROM claims WHERE instance_uuid = ?1 AND resize_target = 0)")
+STATEMENT(HAND_OVER_ALLOCATIONS, "UPDATE allocations SET consumer_id = ?2 WHERE claim_id = ?1")
 STATEMENT(PROBE, "UPDATE versions SET version = version + ?1")
 STATEMENT(NOTE, "INSERT INTO events (usec, kind, uid, author, claim_id, consumer, guest,"
                 " allocations, devices, reason) VALUES (?1, ?2, ?3, ?4, ?5, ?6, '', '[]',"

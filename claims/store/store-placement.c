@@ -25,8 +25,8 @@ ROW(removal, ClaimRemoval, "removal", COLUMN("id", ClaimRemoval, id),
     COLUMN("reported_elsewhere", ClaimRemoval, reported.elsewhere, .optional = true),
     COLUMN("reported_until", ClaimRemoval, reported.until_sec));
 
-ROW(move, ClaimMove, "move", COLUMN("id", ClaimMove, id), COLUMN("from_consumer", ClaimMove, from),
-    COLUMN("to_consumer", ClaimMove, to), COLUMN("to_type", ClaimMove, to_type));
+ROW(move, ClaimMove, "move", COLUMN("id", ClaimMove, id), COLUMN("claim_id", ClaimMove, claim),
+    COLUMN("from_consumer", ClaimMove, from), COLUMN("to_consumer", ClaimMove, to), COLUMN("to_type", ClaimMove, to_type));
 
 ROW(pending_writes, PendingWrites, "the pending writes",
     COLUMN("(SELECT COUNT(*) FROM claims WHERE " IS_UNDER_WAY " AND write_state <> 'pending')",
@@ -77,6 +77,7 @@ static int has_claim(Claims *claims, const Uuid *consumer, Error *reterr)
  * same consumer, or to the same one. */
 static int begin_move(Claims *claims, ClaimMove *move, Error *reterr)
 {
+        _cleanup_(claim_freep) Claim *claim = NULL;
         int r = store_begin(claims, reterr);
 
         if (r == 0)
@@ -84,9 +85,13 @@ static int begin_move(Claims *claims, ClaimMove *move, Error *reterr)
         if (r > 0)
                 r = CLAIM_E_CONFLICT;
         if (r == 0)
+                r = claims_find(claims, &move->from, false, &claim, reterr);
+        if (r == 0) {
+                move->claim = claim->id;
                 r = store_run(claims, STATEMENT_BEGIN_MOVE,
-                              VALUES(move->from.text, move->to.text, move->to_type),
-                              CLAIM_E_NOT_FOUND, reterr);
+                              VALUES(move->claim, move->to.text, move->to_type), CLAIM_E_NOT_FOUND,
+                              reterr);
+        }
         if (r == -EEXIST)
                 r = CLAIM_E_CONFLICT;
         if (r == 0)
@@ -132,14 +137,14 @@ static int note_move(Claims *claims, const ClaimMove *move, Error *reterr)
         return store_note_claim(claims, claim->id, &note, clock_usec(CLOCK_REALTIME), reterr);
 }
 
-/* Changes the consumer of the first claim of move->from. A resize target stays behind. If there is
- * no first claim any more, and the agent wrote the allocations of move->to (ours), adds a removal
- * of these. */
+/* Changes the consumer of the claim. A resize target stays behind, and if confirmed becomes the
+ * first claim of move->from. If the claim has ended, and the agent wrote the allocations of
+ * move->to (ours), adds a removal of these. */
 static int hand_over(Claims *claims, const ClaimMove *move, const ClaimReported *reported,
                      bool ours, Error *reterr)
 {
         int r = store_run(claims, STATEMENT_HAND_OVER,
-                          VALUES(move->from.text, move->to.text, move->to_type,
+                          VALUES(move->claim, move->to.text, move->to_type,
                                  reported->generation, reported->elsewhere.text, ours,
                                  reported->until_sec),
                           CLAIM_E_NOT_FOUND, reterr);
@@ -151,8 +156,10 @@ static int hand_over(Claims *claims, const ClaimMove *move, const ClaimReported 
                                         CLAIM_DONE, reterr)
                             : 0;
         if (r == 0)
-                r = store_run(claims, STATEMENT_HAND_OVER_ALLOCATIONS, VALUES(move->to.text),
-                              CLAIM_DONE, reterr);
+                r = store_run(claims, STATEMENT_HAND_OVER_ALLOCATIONS,
+                              VALUES(move->claim, move->to.text), CLAIM_DONE, reterr);
+        if (r == 0)
+                r = store_promote(claims, &move->from, reterr);
         return r == 0 ? note_move(claims, move, reterr) : r;
 }
 
@@ -165,7 +172,5 @@ int claims_end_move(Claims *claims, const ClaimMove *move, const ClaimReported *
                 r = store_run(claims, STATEMENT_END_MOVE, VALUES(move->id), CLAIM_DONE, reterr);
         if (r == 0 && reported)
                 r = hand_over(claims, move, reported, ours, reterr);
-        if (r == 0)
-                r = store_promote(claims, &move->from, reterr);
         return store_end(claims, r, reterr);
 }

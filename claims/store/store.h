@@ -92,7 +92,8 @@ DEFINE_CLEANUP(Claims *, claims_free);
 
 /* Confirms a claim, because its guest runs: it no longer expires. Idempotent. Returns
  * CLAIM_E_NOT_FOUND, also for a pending claim. A confirmed resize target becomes the first claim of
- * its consumer, here or later, once that has neither another one nor a pending move. */
+ * its consumer if that has no other one, here or when the other one ends or moves to another
+ * consumer. */
 int claims_confirm(Claims *claims, int64_t id, Error *reterr);
 
 /* Changes the expiry time (CLOCK_REALTIME, 0: never) of a claim that is not confirmed. Returns
@@ -247,9 +248,9 @@ int claims_begin_move(Claims *claims, const Uuid *from, const Uuid *to, const ch
 /* Yields the first move with an id above after. Returns CLAIM_E_NOT_FOUND if there is none. */
 int claims_next_move(Claims *claims, int64_t after, ClaimMove *ret, Error *reterr);
 
-/* Ends a move. The first claim of move->from, with everything in it, then belongs to move->to,
- * whose state in Placement is reported. ours: the agent wrote the allocations of move->to, and must
- * remove them later. If move->from has no first claim any more, a removal of them is left at once.
+/* Ends a move. Its claim, with everything in it, then belongs to move->to, whose state in Placement
+ * is reported. ours: the agent wrote the allocations of move->to, and must remove them later. If
+ * the claim has ended, a removal of them is left at once.
  * reported NULL: the move was not done, and nothing else changes. Returns -EEXIST if move->to has
  * got a first claim since claims_begin_move(). The move stays then. */
 int claims_end_move(Claims *claims, const ClaimMove *move, const ClaimReported *reported, bool ours,

@@ -100,6 +100,11 @@ static const char version_1_rows[] =
         "  ifnull(created_at, '') AS created_at FROM old_claims)"
         " WHERE uuid GLOB " UUID_GLOB " ORDER BY id DESC;";
 
+/* Moves of older versions are those of the first claims of their sources. */
+static const char claims_of_moves[] =
+        "UPDATE moves SET claim_id = ifnull((SELECT id FROM claims"
+        "  WHERE instance_uuid = from_consumer AND resize_target = 0), 0) WHERE claim_id = 0";
+
 /* Yields columns of old tables without a place in the newest schema, except for those that are not
  * copied by name. */
 #define NO_PLACE                                                                                   \
@@ -272,7 +277,7 @@ static int copy_all(Sqlite *sqlite, int64_t version, Error *reterr)
                 r = copy_table(sqlite, tables[i].name, reterr);
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(lists); i++)
                 r = copy_list(sqlite, i, reterr);
-        return r;
+        return r < 0 ? r : sqlite_exec(sqlite, claims_of_moves, reterr);
 }
 
 /* Drops the old tables. An id is never used again, so the new tables continue the counters of the

@@ -260,7 +260,7 @@ static void test_target_stays_behind(void **state)
 }
 
 /* A move is one of the first claim that began it. If this claim ends, a confirmed resize target
- * becomes the first claim only after the move, and is not moved. */
+ * becomes the first claim at once, and is not moved. */
 static void test_target_is_not_moved_instead(void **state)
 {
         const ClaimReported reported = elsewhere();
@@ -279,6 +279,9 @@ static void test_target_is_not_moved_instead(void **state)
                 assert_int_equal(
                         claims_begin_move(fixture->claims, &a, &b, "MIGRATION", &move, NULL), 0);
                 assert_int_equal(claims_release(fixture->claims, id, "", NULL), 0);
+                assert_int_equal(claims_find(fixture->claims, &a, false, &first, NULL), 0);
+                assert_int_equal(first->id, target->id);
+                first = claim_free(first);
                 assert_int_equal(claims_end_move(fixture->claims, &move, done ? &reported : NULL,
                                                  true, NULL),
                                  0);
