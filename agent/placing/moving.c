@@ -8,14 +8,14 @@
  * move is given up: a write raises the generation of the source, so that a late request fails.
  * There is no such write without the permission to write, if the source has nothing here, or if
  * both consumers have allocations here. A move that was done before succeeds. Any other move fails
- * if the source has no claim or a pending one, or if the target has a claim. It fails beside
- * another pending move of the same source or target. It fails if both consumers have allocations on
- * this host. If only the source has some, it fails if the agent must not write them, or while a
- * pending write of the claim will replace them. If the target got a claim since the move began, the
- * move fails, the claim stays with the source, and the allocations stay where they are. If another
- * writer moved the allocations, or if neither consumer has any while a caller waits, only the claim
- * moves. Without Placement, only the claim moves too. The allocations that the target has elsewhere
- * stay. */
+ * if the source has no claim or a pending one, if its claim ends before the request, or if the
+ * target has a claim. It fails beside another pending move of the same source or target. It fails
+ * if both consumers have allocations on this host. If only the source has some, it fails if the
+ * agent must not write them, or while a pending write of the claim will replace them. If the target
+ * got a claim since the move began, the move fails, the claim stays with the source, and the
+ * allocations stay where they are. If another writer moved the allocations, or if neither consumer
+ * has any while a caller waits, only the claim moves. Without Placement, only the claim moves too.
+ * The allocations that the target has elsewhere stay. */
 
 #include <errno.h>
 #include <string.h>
@@ -23,16 +23,6 @@
 #include "agent/guests/claim-share.h"
 #include "agent/placing/task.h"
 #include "base/log.h"
-
-/* Returns true if the source has no claim and the target has one, so the move was done before. *ret
- * is then the claim of the target. */
-static bool is_moved(Claims *claims, const ClaimMove *wanted, Claim **ret)
-{
-        _cleanup_(claim_freep) Claim *left = NULL;
-
-        return claims_find(claims, &wanted->from, false, &left, NULL) == CLAIM_E_NOT_FOUND &&
-               claims_find(claims, &wanted->to, false, ret, NULL) == 0;
-}
 
 /* Returns the consumer type of the target: "INSTANCE" if the claim of the source is of a migration,
  * else "MIGRATION". */
@@ -46,15 +36,29 @@ static const char *type_after(Claims *claims, const Uuid *from)
         return "MIGRATION";
 }
 
-/* Stores the move in the database, unless it is there. Returns the results of
- * claims_begin_move(). */
+/* Returns CLAIM_E_NOT_FOUND with words if the claim of the move has ended. Its resize target can be
+ * the first claim of the source now. */
+static int check_claim(Claims *claims, const ClaimMove *move, Error *reterr)
+{
+        _cleanup_(claim_freep) Claim *first = NULL;
+        int r = claims_find(claims, &move->from, false, &first, reterr);
+
+        if (r == CLAIM_E_NOT_FOUND || (r == 0 && first->id != move->claim)) {
+                error_setf(reterr, ENOENT, "The claim of consumer %s has ended", move->from.text);
+                return CLAIM_E_NOT_FOUND;
+        }
+        return r;
+}
+
+/* Stores the move in the database, unless it is there. Returns the results of claims_begin_move(),
+ * or of check_claim(). */
 static int begin(ClaimTask *task, Claims *claims, Error *reterr)
 {
         ClaimMove *wanted = &task->moving.move, begun = { 0 };
-        int r;
+        int r = wanted->id == 0 ? check_claim(claims, wanted, reterr) : 0;
 
-        if (wanted->id != 0)
-                return 0;
+        if (r != 0 || wanted->id != 0)
+                return r;
         r = claims_begin_move(claims, &wanted->from, &wanted->to,
                               wanted->to_type ? wanted->to_type : type_after(claims, &wanted->from),
                               &begun, reterr);
@@ -221,7 +225,9 @@ static int go_on_with_move(ClaimTask *task, Claims *claims, const HostView *view
                 return r;
         switch (decision) {
         case CLAIM_MOVE_SEND:
-                r = move_all(task, view, reterr);
+                r = check_claim(claims, &task->moving.move, reterr);
+                if (r == 0)
+                        r = move_all(task, view, reterr);
                 break;
         case CLAIM_MOVE_FENCE:
                 r = fence_move(task, view, reterr);
@@ -252,15 +258,21 @@ static int read_target(ClaimTask *task, Claims *claims, const HostView *view, Er
 
 static void move(ClaimTask *task)
 {
-        _cleanup_(claim_freep) Claim *there = NULL;
+        _cleanup_(claim_freep) Claim *first = NULL, *there = NULL;
         Claims *claims = claim_task_open_claims(task);
+        ClaimMove *wanted = &task->moving.move;
         Error error = ERROR_NULL;
         int r;
 
         if (!claims)
                 return;
-        if (task->moving.move.id == 0 && is_moved(claims, &task->moving.move, &there)) {
-                claim_task_end(task, 0, there, false, &error);
+        r = wanted->id == 0 ? claims_find(claims, &wanted->from, false, &first, &error) : 0;
+        if (first)
+                wanted->claim = first->id;
+        if (r == CLAIM_E_NOT_FOUND && claims_find(claims, &wanted->to, false, &there, NULL) == 0) {
+                claim_task_end(task, 0, there, false, &error); /* the move was done before */
+        } else if (r != 0) {
+                claim_task_fail(task, r, &error);
         } else if (task->queue->with_placement) {
                 claim_task_read(task, &task->consumer, &task->seen, read_target);
         } else {

@@ -130,6 +130,82 @@ static void test_a_scheduler_moves_after_a_failed_read(void **state)
         }
 }
 
+/* Adds a confirmed resize target of the consumer. */
+static void add_target(Agent *agent, const char *consumer)
+{
+        _cleanup_(claim_freep) Claim *target = NULL;
+
+        assert_int_equal(fixture_claim_target(agent->fixture, consumer, "VCPU=1", &target),
+                         CLAIM_DONE);
+        assert_int_equal(claims_confirm(agent->fixture->claims, target->id, NULL), 0);
+}
+
+/* The first claim of the source ends during the reads, or between two attempts. A resize target is
+ * not moved in its place. */
+static void test_the_claim_ends_meanwhile(void **state)
+{
+        for (unsigned n_attempts = 0; n_attempts < 2; n_attempts++) {
+                Uuid instance = make_uuid("i"), migration = make_uuid("m");
+                Answer answer = { 0 };
+                char text[256];
+                unsigned before;
+                Agent agent;
+
+                agent_begin(&agent, *state, CLAIM_MODE_AUTO);
+                assert_true(do_step(&agent, &(Step){ CLAIM, "i", "VCPU=2" }));
+                add_target(&agent, "i");
+                if (n_attempts > 0)
+                        fake_placement_trouble(FAKE_TROUBLE_RACE, 0, true);
+                before = fake_placement_get_n_requests();
+                claim_queue_move(agent.queue, &instance, &migration, NULL, NULL, on_done, &answer);
+                while (fake_placement_get_n_requests() < before + 3 * n_attempts + 1)
+                        assert_true(sd_event_run(agent.event, USEC_PER_SEC) > 0);
+                fake_placement_trouble(FAKE_TROUBLE_NONE, 0, false);
+                assert_int_equal(release(&agent, &(Step){ RELEASE, "i", NULL }), 0);
+                assert_true(wait_for(&agent, &answer));
+                assert_int_equal(answer.result, CLAIM_E_NOT_FOUND);
+                fake_placement_format(&migration, text);
+                assert_string_equal(text, "");
+                settle(&agent);
+                assert_false(is_owing(&agent));
+                describe(&agent, text);
+                assert_string_equal(text, "i: VCPU=1 on host");
+                agent_end(&agent);
+        }
+}
+
+/* The answer of a move is lost, and its claim ends. While the move cannot be settled, a resize
+ * target is the first claim already. It is not moved later. */
+static void test_the_claim_ends_without_placement(void **state)
+{
+        char text[256];
+        Agent agent;
+
+        agent_begin(&agent, *state, CLAIM_MODE_AUTO);
+        assert_true(do_step(&agent, &(Step){ CLAIM, "i", "VCPU=2" }));
+        fake_placement_trouble(FAKE_TROUBLE_LOST, 2, false);
+        assert_false(do_step(&agent, &(Step){ MOVE, "i", "m" }));
+        fake_placement_trouble(FAKE_TROUBLE_NONE, 0, false);
+        add_target(&agent, "i");
+        claim_queue_set_mode(agent.queue, CLAIM_MODE_AUTO, NOVA_NONE, false);
+        assert_true(do_step(&agent, &(Step){ RELEASE, "i", NULL }));
+        settle(&agent);
+        assert_int_equal(count_pending_writes(&agent).n_moves, 1);
+        for (int placement = 0; placement < 2; placement++) {
+                _cleanup_(claim_freep) Claim *first = NULL;
+                Uuid instance = make_uuid("i");
+
+                assert_int_equal(claims_find(agent.fixture->claims, &instance, false, &first, NULL),
+                                 0);
+                claim_queue_set_mode(agent.queue, CLAIM_MODE_AUTO, NOVA_NONE, true);
+                settle(&agent);
+        }
+        assert_false(is_owing(&agent));
+        describe(&agent, text);
+        assert_string_equal(text, "i: VCPU=1 on host");
+        agent_end(&agent);
+}
+
 /* curl sends the last attempt twice, so Placement does the move and answers with a conflict. The
  * claim follows when the move is settled. */
 static void test_the_last_conflict_was_done(void **state)
@@ -160,4 +236,5 @@ static void test_the_last_conflict_was_done(void **state)
 
 TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown, test_moves,
                 test_nothing_to_move, test_the_target_has_resources_meanwhile,
-                test_a_scheduler_moves_after_a_failed_read, test_the_last_conflict_was_done)
+                test_a_scheduler_moves_after_a_failed_read, test_the_claim_ends_meanwhile,
+                test_the_claim_ends_without_placement, test_the_last_conflict_was_done)
