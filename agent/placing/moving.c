@@ -70,19 +70,26 @@ static int begin(ClaimTask *task, Claims *claims, Error *reterr)
         return 0;
 }
 
-/* Ends the move in the database, and the task. reported NULL: the move was not done, so the claim
- * stays with the source. It also stays if the target has got a claim since the move began. ours:
- * the agent's request moved the allocations. A result that is not 0 is passed on to the caller.
- * Without a caller it is logged, because nothing is left to settle. If the database fails, the move
- * stays stored, and the task fails with that error. */
+/* Ends the move in the database, and the task. A move that was not sent is stored and ended in one
+ * transaction, because a stored move counts as sent when it is settled. reported NULL: the move was
+ * not done, so the claim stays with the source. It also stays if the target has got a claim since
+ * the move began. ours: the agent's request moved the allocations. A result that is not 0 is passed
+ * on to the caller. Without a caller it is logged, because nothing is left to settle. If the
+ * database fails, a stored move stays, and the task fails with that error. */
 static void end_move(ClaimTask *task, const ClaimReported *reported, bool ours, int result,
                      const Error *error)
 {
         Error words = *error;
         Claims *claims = claim_service_require(task->queue->config.service, &words);
         Claim *claim = NULL;
-        int r = claims ? claims_end_move(claims, &task->moving.move, reported, ours, &words) : -EIO;
+        int r = claims ? claims_begin_group(claims, &words) : -EIO;
 
+        if (r == 0) {
+                r = begin(task, claims, &words);
+                if (r == 0)
+                        r = claims_end_move(claims, &task->moving.move, reported, ours, &words);
+                r = claims_end_group(claims, r, &words);
+        }
         if (r == -EEXIST) {
                 result = CLAIM_E_CONFLICT;
                 error_setf(&words, EEXIST, "Consumer %s has got a claim of its own",
@@ -204,9 +211,9 @@ static void refuse_move(ClaimTask *task, ClaimMoveDecision decision, bool unwrit
                  &words);
 }
 
-/* Continues after both consumers were read. Stores the move only now, because a stored move counts
- * as sent when it is settled. If a request cannot be sent, a move with a caller ends. A move
- * without a caller stays in the database for the next round. */
+/* Continues after both consumers were read. Stores the move only before its request. If a request
+ * cannot be sent, a move with a caller ends. A move without a caller stays in the database for the
+ * next round. */
 static int go_on_with_move(ClaimTask *task, Claims *claims, const HostView *view, Error *reterr)
 {
         const ClaimReported reported = claim_share_reported(view, task->moving.target, false);
@@ -219,13 +226,13 @@ static int go_on_with_move(ClaimTask *task, Claims *claims, const HostView *view
                 .unwritten = has_pending_write(claims, &task->moving.move.from),
         };
         ClaimMoveDecision decision = claim_decide_move(&state);
-        int r = begin(task, claims, reterr);
+        int r = 0;
 
-        if (r != 0)
-                return r;
         switch (decision) {
         case CLAIM_MOVE_SEND:
                 r = check_claim(claims, &task->moving.move, reterr);
+                if (r == 0)
+                        r = begin(task, claims, reterr);
                 if (r == 0)
                         r = move_all(task, view, reterr);
                 break;
@@ -276,11 +283,7 @@ static void move(ClaimTask *task)
         } else if (task->queue->with_placement) {
                 claim_task_read(task, &task->consumer, &task->seen, read_target);
         } else {
-                r = begin(task, claims, &error);
-                if (r == 0)
-                        end_move(task, &task->moving.after, false, 0, &error);
-                else
-                        claim_task_fail(task, r, &error);
+                end_move(task, &task->moving.after, false, 0, &error);
         }
 }
 

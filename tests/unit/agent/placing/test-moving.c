@@ -206,6 +206,33 @@ static void test_the_claim_ends_without_placement(void **state)
         agent_end(&agent);
 }
 
+/* A scheduler has moved the allocations, so nothing is sent, and the database cannot store that the
+ * claim follows. It follows later, and its end keeps the allocations of the scheduler. */
+static void test_an_end_that_cannot_be_stored(void **state)
+{
+        Uuid migration = make_uuid("m");
+        Fixture *fixture = *state;
+        char text[256];
+        Agent agent;
+
+        agent_begin(&agent, fixture, CLAIM_MODE_AUTO);
+        assert_true(do_step(&agent, &(Step){ PLACE, "i", "host VCPU=2" }));
+        assert_true(do_step(&agent, &(Step){ CLAIM, "i", "VCPU=2" }));
+        assert_true(do_step(&agent, &(Step){ PLACE, "i", "" }));
+        fake_placement_put(&migration, "host VCPU=2");
+        free(run_sql(fixture->path, "CREATE TRIGGER no BEFORE UPDATE OF instance_uuid ON claims"
+                                    " BEGIN DELETE FROM missing; END"));
+        assert_false(do_step(&agent, &(Step){ MOVE, "i", "m" }));
+        free(run_sql(fixture->path, "DROP TRIGGER no"));
+        settle(&agent);
+        assert_true(do_step(&agent, &(Step){ MOVE, "i", "m" }));
+        assert_true(do_step(&agent, &(Step){ RELEASE, "m", NULL }));
+        fake_placement_format(&migration, text);
+        assert_string_equal(text, "host VCPU=2");
+        assert_false(is_owing(&agent));
+        agent_end(&agent);
+}
+
 /* curl sends the last attempt twice, so Placement does the move and answers with a conflict. The
  * claim follows when the move is settled. */
 static void test_the_last_conflict_was_done(void **state)
@@ -237,4 +264,5 @@ static void test_the_last_conflict_was_done(void **state)
 TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown, test_moves,
                 test_nothing_to_move, test_the_target_has_resources_meanwhile,
                 test_a_scheduler_moves_after_a_failed_read, test_the_claim_ends_meanwhile,
-                test_the_claim_ends_without_placement, test_the_last_conflict_was_done)
+                test_the_claim_ends_without_placement, test_an_end_that_cannot_be_stored,
+                test_the_last_conflict_was_done)
