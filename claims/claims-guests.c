@@ -582,8 +582,7 @@ int claims_note_domain(Claims *claims, const Claim *claim, const HostDomain *dom
 {
         _cleanup_free_ char *text = NULL;
 
-        if (claim->state != CLAIM_STATE_CLAIMED || !claim_is_placed(claim) ||
-            strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) != 0)
+        if (!claim_waits_for_domain(claim))
                 return 0;
         text = format_request(claim, domain);
         if (!text)

@@ -21,6 +21,12 @@ bool claim_is_placed(const Claim *claim)
         return claim->was_read && claim->write_state == CLAIM_WRITE_NONE;
 }
 
+bool claim_waits_for_domain(const Claim *claim)
+{
+        return claim_is_placed(claim) && claim->state == CLAIM_STATE_CLAIMED &&
+               strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0;
+}
+
 bool claim_follows(const Claim *claim)
 {
         return claim_is_placed(claim) && claim->state == CLAIM_STATE_CONFIRMED &&

@@ -14,6 +14,11 @@
  * shows. */
 bool claim_is_placed(const Claim *claim);
 
+/* Returns true for an unconfirmed claim of CLAIM_TYPE_GUEST that is placed, such as that of a
+ * server that starts. Its request can lack the amounts of the domain. So it is confirmed with
+ * claims_confirm_guest() when a poll shows that the domain runs. */
+bool claim_waits_for_domain(const Claim *claim);
+
 /* Returns true for a confirmed claim of CLAIM_TYPE_GUEST that is placed, and that no migration took
  * over. It is made again if claim_must_follow(). */
 bool claim_follows(const Claim *claim);

@@ -525,8 +525,7 @@ static bool is_confirmed_by(const Work *work, const Claim *claim, const HostDoma
                 return true;
         if (domain->unread)
                 return false;
-        return has_expired(work, claim) || (domain->running && claim_is_placed(claim) &&
-                                            strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0);
+        return has_expired(work, claim) || (domain->running && claim_waits_for_domain(claim));
 }
 
 /* Handles a claim whose guest is here. A pending or confirmed claim is compared with its guest, if

@@ -25,6 +25,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/message-ids.h"
+#include "claims/follow.h"
 #include "drivers/registry.h"
 #include "formats/claim-json.h"
 #include "formats/format-names.h"
@@ -748,7 +749,8 @@ int bus_check_guest(sd_bus_message *call, const BusCaller *caller, const BusConf
                       : bus_claims_error(config->claims, error, r, &words);
 }
 
-/* Confirms the claim of a guest that has started. A confirmed claim is not an error. */
+/* Confirms the claim of a guest that has started, or leaves that to the poll if the claim waits for
+ * its domain. A confirmed claim is not an error. */
 int bus_guest_started(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
                       sd_bus_error *error)
 {
@@ -759,7 +761,7 @@ int bus_guest_started(sd_bus_message *call, const BusCaller *caller, const BusCo
 
         if (r < 0)
                 return r;
-        if (claim->state == CLAIM_STATE_CONFIRMED)
+        if (claim->state == CLAIM_STATE_CONFIRMED || claim_waits_for_domain(claim))
                 return sd_bus_reply_method_return(call, NULL);
         outcome.id = claim->id;
         outcome.result = claims_confirm(claims, claim->id, &outcome.words);

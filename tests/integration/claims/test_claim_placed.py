@@ -41,12 +41,14 @@ class PlacedCase(EnvCase):
     def provider(self, address):
         return self.placement.tree_by_name(self.agent.root())['compute-1_' + address]['uuid']
 
-    def call(self, consumer, *classes):
+    def send(self, method, *arguments):
         return subprocess.run(['dbus-send', '--bus=' + self.bus.address, '--print-reply=literal', '--reply-timeout=30000',
                                '--dest=org.computeagent.Agent1', '/org/computeagent/Agent1',
-                               'org.computeagent.Agent1.ClaimPlaced', 'string:' + consumer,
-                               'array:string:' + ','.join(classes or [CLASS])],
+                               'org.computeagent.Agent1.' + method, *arguments],
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+
+    def call(self, consumer, *classes):
+        return self.send('ClaimPlaced', 'string:' + consumer, 'array:string:' + ','.join(classes or [CLASS]))
 
     def attach(self, consumer):
         """Returns the claim that the agent returns."""
@@ -107,6 +109,20 @@ class TestClaimPlaced(PlacedCase):
         self.libvirtd.virsh('undefine', 'g1')
         self.placement.delete(server)
         wait_until(lambda: not self.agent.claims(server), 60, 'the claim to end', step=0.5)
+
+    def test_start_without_its_preparation(self):
+        """The agent restarted during the hook's preparation of the start. The claim is that of the domain all the same."""
+        server = self.place(self.providers[0], vcpus=2, MEMORY_MB=64)
+        made = self.attach(server)
+        done = self.send('GuestStarted', 'string:' + server)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.libvirtd.define(guest_xml('g1', memory_mib=64, uuid=server, devices=[CARDS[0]]))
+        self.libvirtd.virsh('start', 'g1')
+        self.addCleanup(self.libvirtd.destroy_guests)
+        for _ in range(3):
+            self.agent.ctl('sync')
+        self.assertEqual([(claim['id'], claim['state'], claim['beyond_domain']) for claim in self.agent.claims(server)],
+                         [(made['id'], 'confirmed', {'VCPU': 1})])
 
     def test_failed_boot_does_not_keep_its_device(self):
         """The server of the first claim is gone before a guest exists. The next server gets the device at once."""
