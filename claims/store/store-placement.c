@@ -26,7 +26,8 @@ ROW(removal, ClaimRemoval, "removal", COLUMN("id", ClaimRemoval, id),
     COLUMN("reported_until", ClaimRemoval, reported.until_sec));
 
 ROW(move, ClaimMove, "move", COLUMN("id", ClaimMove, id), COLUMN("claim_id", ClaimMove, claim),
-    COLUMN("from_consumer", ClaimMove, from), COLUMN("to_consumer", ClaimMove, to), COLUMN("to_type", ClaimMove, to_type));
+    COLUMN("from_consumer", ClaimMove, from), COLUMN("to_consumer", ClaimMove, to),
+    COLUMN("to_type", ClaimMove, to_type));
 
 ROW(pending_writes, PendingWrites, "the pending writes",
     COLUMN("(SELECT COUNT(*) FROM claims WHERE " IS_UNDER_WAY " AND write_state <> 'pending')",
@@ -144,9 +145,8 @@ static int hand_over(Claims *claims, const ClaimMove *move, const ClaimReported 
                      bool ours, Error *reterr)
 {
         int r = store_run(claims, STATEMENT_HAND_OVER,
-                          VALUES(move->claim, move->to.text, move->to_type,
-                                 reported->generation, reported->elsewhere.text, ours,
-                                 reported->until_sec),
+                          VALUES(move->claim, move->to.text, move->to_type, reported->generation,
+                                 reported->elsewhere.text, ours, reported->until_sec),
                           CLAIM_E_NOT_FOUND, reterr);
 
         if (r == CLAIM_E_NOT_FOUND)

@@ -155,8 +155,9 @@ static const struct {
           "41" FORMER, "" },
         { "departures", "unsure", "removals", "unsure",
           "SELECT ifnull(max(reported_generation || unsure), '00') FROM removals", "61", "00" },
-        { "consumer_moves", "id", "moves", "id", "SELECT id || claim_id || from_consumer || to_type FROM moves",
-          "27" OTHER "MIGRATION", "" },
+        { "consumer_moves", "id", "moves", "id",
+          "SELECT id || claim_id || from_consumer || to_type FROM moves", "27" OTHER "MIGRATION",
+          "" },
         { "events", "id", "", "", "SELECT id || kind || author || reason FROM events",
           "8claimedrootasked", "" },
 };
