@@ -111,7 +111,7 @@ class TestClaimPlaced(PlacedCase):
         wait_until(lambda: not self.agent.claims(server), 60, 'the claim to end', step=0.5)
 
     def test_start_without_its_preparation(self):
-        """The agent restarted during the hook's preparation of the start. The claim is that of the domain all the same."""
+        """The agent restarted during the hook's preparation of the start. The claim follows the domain."""
         server = self.place(self.providers[0], vcpus=2, MEMORY_MB=64)
         made = self.attach(server)
         done = self.send('GuestStarted', 'string:' + server)
