@@ -65,12 +65,15 @@ int claims_end_removal(Claims *claims, int64_t id, Error *reterr)
         return store_run_alone(claims, STATEMENT_END_REMOVAL, VALUES(id), 0, reterr);
 }
 
-/* Returns 1 if the consumer has a living first claim, 0 if not, or a negative errno. */
+/* Returns 1 if the consumer has a living first claim, 0 if not, or a negative errno with words. */
 static int has_claim(Claims *claims, const Uuid *consumer, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
-        int r = claims_find(claims, consumer, false, &claim, reterr);
+        Error words = ERROR_NULL;
+        int r = claims_find(claims, consumer, false, &claim, &words);
 
+        if (r < 0 && reterr)
+                *reterr = words;
         return r < 0 ? r : r == 0;
 }
 
