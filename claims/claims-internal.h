@@ -49,6 +49,7 @@ typedef struct ClaimStart {
         const StringSet *cordoned; /* uuids of the providers with cordons; NULL: none */
         const Claim *earlier;      /* claim of an earlier start, which has ended; NULL: none */
         bool writes;               /* the agent must write the claim to Placement */
+        bool is_new;               /* set by prepare_once(): the claim did not exist before */
 } ClaimStart;
 
 /* Makes one attempt for a guest that has no claim. Stores nothing unless all of it fits. Returns

@@ -47,12 +47,13 @@ static int find_earlier_claim(Claims *claims, const HostDomain *domain, Claim **
         return MIN(r, 0);
 }
 
-static int prepare_once(Claims *claims, const ClaimStart *start, Claim **ret, Error *reterr)
+static int prepare_once(Claims *claims, ClaimStart *start, Claim **ret, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
         int r = claims_find(claims, &start->domain->uuid, false, &claim, reterr);
 
-        if (r == CLAIM_E_NOT_FOUND)
+        start->is_new = r == CLAIM_E_NOT_FOUND;
+        if (start->is_new)
                 return claims_prepare_new(claims, start, ret, reterr);
         if (r == CLAIM_DONE)
                 r = claims_note_domain(claims, claim, start->domain, reterr);
@@ -61,7 +62,7 @@ static int prepare_once(Claims *claims, const ClaimStart *start, Claim **ret, Er
         return r > 0 ? CLAIM_E_RACE : r;
 }
 
-static int prepare(Claims *claims, const ClaimStart *start, Claim **ret, Error *reterr)
+static int prepare(Claims *claims, ClaimStart *start, Claim **ret, Error *reterr)
 {
         ClaimAttempts attempts = { .claims = claims };
 
@@ -70,7 +71,8 @@ static int prepare(Claims *claims, const ClaimStart *start, Claim **ret, Error *
         return attempts.result;
 }
 
-/* Replaces the earlier claim in one transaction, so that a refusal or failure keeps it. Frees
+/* Replaces the earlier claim in one transaction, so that a refusal or failure keeps it. A pending
+ * move of it becomes that of the new claim, but not of a resize target that is promoted. Frees
  * *earlier and sets it to NULL if another process has ended it already. If another writer made the
  * guest's allocations, or can have made them, the agent does not write the new claim, which then
  * also outlives a stop of the guest. */
@@ -89,6 +91,8 @@ static int replace(Claims *claims, ClaimStart *start, Claim **earlier, Claim **r
         start->earlier = *earlier;
         if (r >= 0)
                 r = prepare(claims, start, &claim, reterr);
+        if (r == CLAIM_DONE && start->is_new && *earlier)
+                r = store_pass_move(claims, (*earlier)->id, claim->id, reterr);
         r = claims_end_group(claims, r, reterr);
         if (r == CLAIM_DONE)
                 *ret = TAKE_PTR(claim);

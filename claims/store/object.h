@@ -116,6 +116,10 @@ int store_next_unplaced(Claims *claims, int64_t after, StoreUnplaced *ret, Error
 /* Replaces the request of a living claim. Returns CLAIM_E_NOT_FOUND if there is none. */
 int store_set_request(Claims *claims, int64_t id, const char *request, Error *reterr);
 
+/* Makes a pending move of the claim from that of the claim to, which replaces it for the same
+ * consumer. Does nothing if there is none. Within a transaction. */
+int store_pass_move(Claims *claims, int64_t from, int64_t to, Error *reterr);
+
 /* Stores the text that identifies the guest of a living claim. Returns CLAIM_E_NOT_FOUND if there
  * is none. */
 int store_set_process(Claims *claims, int64_t id, const char *process, Error *reterr);

@@ -250,10 +250,12 @@ STATEMENT(HAND_OVER,
           " guest = CASE guest WHEN ?2 THEN '' WHEN '' THEN instance_uuid ELSE guest"
           " END, reported_generation = ?4, reported_elsewhere = ?5,"
           " reported_until = ?7, write_state = iif(?6 AND write_state = '', 'written', write_state)"
-          " WHERE id = ?1")
+          " WHERE id = (SELECT claim_id FROM moves WHERE id = ?1)")
 STATEMENT(ADD_REMOVAL, "INSERT INTO removals (claim_id, consumer, reported_generation,"
                        " reported_elsewhere, reported_until) VALUES (0, ?1, ?2, ?3, ?4)")
-STATEMENT(HAND_OVER_ALLOCATIONS, "UPDATE allocations SET consumer_id = ?2 WHERE claim_id = ?1")
+STATEMENT(HAND_OVER_ALLOCATIONS, "UPDATE allocations SET consumer_id = ?2"
+                                 " WHERE claim_id = (SELECT claim_id FROM moves WHERE id = ?1)")
+STATEMENT(PASS_MOVE, "UPDATE moves SET claim_id = ?2 WHERE claim_id = ?1")
 STATEMENT(PROBE, "UPDATE versions SET version = version + ?1")
 STATEMENT(NOTE, "INSERT INTO events (usec, kind, uid, author, claim_id, consumer, guest,"
                 " allocations, devices, reason) VALUES (?1, ?2, ?3, ?4, ?5, ?6, '', '[]',"

@@ -141,14 +141,14 @@ static int note_move(Claims *claims, const ClaimMove *move, Error *reterr)
         return store_note_claim(claims, claim->id, &note, clock_usec(CLOCK_REALTIME), reterr);
 }
 
-/* Changes the consumer of the claim. A resize target stays behind, and if confirmed becomes the
- * first claim of move->from. If the claim has ended, and the agent wrote the allocations of
- * move->to (ours), adds a removal of these. */
+/* Changes the consumer of the claim that the stored move names now (store_pass_move()). A resize
+ * target stays behind, and if confirmed becomes the first claim of move->from. If the claim has
+ * ended, and the agent wrote the allocations of move->to (ours), adds a removal of these. */
 static int hand_over(Claims *claims, const ClaimMove *move, const ClaimReported *reported,
                      bool ours, Error *reterr)
 {
         int r = store_run(claims, STATEMENT_HAND_OVER,
-                          VALUES(move->claim, move->to.text, move->to_type, reported->generation,
+                          VALUES(move->id, move->to.text, move->to_type, reported->generation,
                                  reported->elsewhere.text, ours, reported->until_sec),
                           CLAIM_E_NOT_FOUND, reterr);
 
@@ -160,7 +160,7 @@ static int hand_over(Claims *claims, const ClaimMove *move, const ClaimReported 
                             : 0;
         if (r == 0)
                 r = store_run(claims, STATEMENT_HAND_OVER_ALLOCATIONS,
-                              VALUES(move->claim, move->to.text), CLAIM_DONE, reterr);
+                              VALUES(move->id, move->to.text), CLAIM_DONE, reterr);
         if (r == 0)
                 r = store_promote(claims, &move->from, reterr);
         return r == 0 ? note_move(claims, move, reterr) : r;
@@ -171,9 +171,14 @@ int claims_end_move(Claims *claims, const ClaimMove *move, const ClaimReported *
 {
         int r = store_begin(claims, reterr);
 
-        if (r == 0)
-                r = store_run(claims, STATEMENT_END_MOVE, VALUES(move->id), CLAIM_DONE, reterr);
         if (r == 0 && reported)
                 r = hand_over(claims, move, reported, ours, reterr);
+        if (r == 0)
+                r = store_run(claims, STATEMENT_END_MOVE, VALUES(move->id), CLAIM_DONE, reterr);
         return store_end(claims, r, reterr);
+}
+
+int store_pass_move(Claims *claims, int64_t from, int64_t to, Error *reterr)
+{
+        return store_run(claims, STATEMENT_PASS_MOVE, VALUES(from, to), CLAIM_DONE, reterr);
 }

@@ -277,9 +277,9 @@ static int set_total(Provider *provider, const char *resource_class, const PciVi
 }
 
 /* Removes all other classes. If the class of the device changed, the record of the only other class
- * becomes that of this one, so a reserved device stays reserved. If the number of devices changed,
- * as between a physical function and its virtual functions, only a complete reservation stays.
- * Another device at the provider's place begins with a new record. -ENOMEM. */
+ * becomes that of this one, so a reserved device stays reserved. A new record begins if another
+ * device is at the provider's place, or if the number of devices changed, as between a physical
+ * function and its virtual functions. -ENOMEM. */
 static int change_class(const TreeUpdate *update, Provider *provider, const PciView *view)
 {
         const char *resource_class = view->resource_class;
@@ -287,16 +287,12 @@ static int change_class(const TreeUpdate *update, Provider *provider, const PciV
         if (provider->n_inventories == 1 &&
             strcmp(provider->inventories[0].resource_class, resource_class) != 0 &&
             !(update->known && string_set_contains(&update->known->exchanged, provider->name))) {
-                Inventory record = provider->inventories[0].inventory;
+                const Inventory record = provider->inventories[0].inventory;
 
-                if (record.total != view->n_devices) {
-                        bool is_reserved = record.reserved >= record.total;
-
-                        record = INVENTORY_DEFAULT(view->n_devices - view->n_unlisted);
-                        record.reserved = is_reserved ? record.total : 0;
-                }
                 /* provider_set_inventory() rejects invalid values (-EINVAL): leave them out */
-                if (provider_set_inventory(provider, resource_class, &record) == -ENOMEM)
+                if (record.total <= view->n_devices &&
+                    record.total + view->n_unlisted >= view->n_devices &&
+                    provider_set_inventory(provider, resource_class, &record) == -ENOMEM)
                         return -ENOMEM;
         }
         for (size_t i = provider->n_inventories; i > 0; i--)

@@ -5,6 +5,7 @@
 #include "claims/claims.h"
 
 #include "tests/fixtures/claims.h"
+#include "tests/fixtures/host-facts.h"
 #include "tests/unit/test.h"
 
 /* Returns the id of the claim. */
@@ -295,6 +296,43 @@ static void test_target_is_not_moved_instead(void **state)
         assert_store_sane(fixture->path);
 }
 
+/* The guest of a claim whose move is pending starts again with another amount, so its claim is
+ * replaced. The move then takes the new claim, and leaves no removal. */
+static void test_the_claim_of_a_move_is_replaced(void **state)
+{
+        Fixture *fixture = *state;
+        _cleanup_(claim_freep) Claim *first = NULL, *claim = NULL, *ended = NULL, *moved = NULL;
+        ClaimReported reported = elsewhere();
+        Uuid from = make_guest('g'), to = make_uuid("m");
+        ClaimRemoval removal;
+        FactsFixture facts;
+        HostDomain *guest;
+        ClaimMove move;
+
+        make_facts(&facts);
+        fixture_create(fixture, "host VCPU=16 MEMORY_MB=4096; host_a<host VGPU=4");
+        claims_set_facts(fixture->claims, &facts.facts);
+        facts.facts.n_domains = 0;
+        guest = facts_guest(&facts, 'g', "");
+        guest->running = false;
+        assert_int_equal(claims_prepare(fixture->claims, guest, NULL, &first, &ended, NULL),
+                         CLAIM_DONE);
+        assert_int_equal(claims_confirm(fixture->claims, first->id, NULL), 0);
+        assert_int_equal(claims_begin_move(fixture->claims, &from, &to, "MIGRATION", &move, NULL),
+                         0);
+        guest->vcpus++;
+        assert_int_equal(claims_prepare(fixture->claims, guest, NULL, &claim, &ended, NULL),
+                         CLAIM_DONE);
+        assert_int_equal(ended->id, first->id);
+        assert_int_equal(claims_end_move(fixture->claims, &move, &reported, true, NULL), 0);
+        assert_int_equal(claims_find(fixture->claims, &to, false, &moved, NULL), 0);
+        assert_int_equal(moved->id, claim->id);
+        assert_int_equal(claims_next_removal(fixture->claims, 0, &to, &removal, NULL),
+                         CLAIM_E_NOT_FOUND);
+        claim_move_done(&move);
+        assert_store_sane(fixture->path);
+}
+
 static void assert_departs(Fixture *fixture, const ClaimReported *reported)
 {
         ClaimRemoval removal;
@@ -465,5 +503,5 @@ static void test_mapped_but_not_placed(void **state)
 TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown, test_pending,
                 test_pending_writes_are_counted, test_removals, test_withdrawn, test_move,
                 test_target_stays_behind, test_target_is_not_moved_instead,
-                test_removal_has_last_reported_state, test_move_is_ours, test_placed,
-                test_mapped_but_not_placed)
+                test_the_claim_of_a_move_is_replaced, test_removal_has_last_reported_state,
+                test_move_is_ours, test_placed, test_mapped_but_not_placed)

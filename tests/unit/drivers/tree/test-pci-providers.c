@@ -216,9 +216,9 @@ static void test_changes(void **state)
                   HOST(GPU("0000:8a:00.0")) GUEST("0000:8a:00.0"), "{'one_time_use': true}",
                   HOST(GPU("0000:8a:00.0")), "{'one_time_use': true, 'resource_class': 'GPU'}",
                   "cn1_0000:8A:00.0 CUSTOM_GPU=1/1 HW_PCI_ONE_TIME_USE" },
-                { "F5: one-time use, freed, PF to VFs: all are reserved",
+                { "F5: one-time use, freed, PF to VFs: a new record",
                   HOST(CARD) GUEST("0000:81:00.0"), "{'product_id': '1572', 'one_time_use': true}",
-                  HOST(CARD), SPEC_VF, "cn1_0000:81:00.0 CUSTOM_VF=2/2" },
+                  HOST(CARD), SPEC_VF, "cn1_0000:81:00.0 CUSTOM_VF=2/0" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
