@@ -274,7 +274,7 @@ static bool is_named(const PrepareFunction *function, const char *target,
 /* A link of a folder: a descriptor of a process, or a device that can be below a function. */
 typedef struct Link {
         const PreparePaths *paths;
-        PrepareOpen kind; /* of a function that it concerns */
+        PrepareOpen kind; /* use that the link shows of a function */
         int folder;
         const char *name;
         char target[TARGET_MAX];

@@ -19,8 +19,8 @@
 
 typedef struct ReshapeShape {
         ProviderTree *tree;
-        Allocations *consumers; /* those that were read, later those that change, with all their
-                                   allocations */
+        Allocations *consumers; /* the consumers that were read, later only those that change, with
+                                   all their allocations */
 } ReshapeShape;
 
 typedef struct ReshapeImage {

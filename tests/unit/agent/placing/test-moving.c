@@ -140,6 +140,17 @@ static void add_target(Agent *agent, const char *consumer)
         assert_int_equal(claims_confirm(agent->fixture->claims, target->id, NULL), 0);
 }
 
+/* Checks that only the claim of add_target() is left, and ends the agent. */
+static void end_with_target(Agent *agent)
+{
+        char text[256];
+
+        assert_false(is_owing(agent));
+        describe(agent, text);
+        assert_string_equal(text, "i: VCPU=1 on host");
+        agent_end(agent);
+}
+
 /* The first claim of the source ends during the reads, or between two attempts. A resize target is
  * not moved in its place. */
 static void test_the_claim_ends_meanwhile(void **state)
@@ -167,10 +178,7 @@ static void test_the_claim_ends_meanwhile(void **state)
                 fake_placement_format(&migration, text);
                 assert_string_equal(text, "");
                 settle(&agent);
-                assert_false(is_owing(&agent));
-                describe(&agent, text);
-                assert_string_equal(text, "i: VCPU=1 on host");
-                agent_end(&agent);
+                end_with_target(&agent);
         }
 }
 
@@ -178,7 +186,6 @@ static void test_the_claim_ends_meanwhile(void **state)
  * target is the first claim already. It is not moved later. */
 static void test_the_claim_ends_without_placement(void **state)
 {
-        char text[256];
         Agent agent;
 
         agent_begin(&agent, *state, CLAIM_MODE_AUTO);
@@ -200,10 +207,7 @@ static void test_the_claim_ends_without_placement(void **state)
                 claim_queue_set_mode(agent.queue, CLAIM_MODE_AUTO, NOVA_NONE, true);
                 settle(&agent);
         }
-        assert_false(is_owing(&agent));
-        describe(&agent, text);
-        assert_string_equal(text, "i: VCPU=1 on host");
-        agent_end(&agent);
+        end_with_target(&agent);
 }
 
 /* A scheduler has moved the allocations, so nothing is sent, and the database cannot store that the
